@@ -88,8 +88,7 @@ final class Notifier: Sendable {
   private let pageWorker = BatchWorker<Tasks>()
   /// Drops entries, and makes announcements.
   private let worker = BatchWorker<Tasks>()
-  /// Up to which change each of the two has done what was put before `.entries` settled.
-  private let entries = Mutex<(pages: UInt64, entries: UInt64)>((0, 0))
+  private let entries = Mutex(SettledEntries())
   /// How many threads carry out a task.
   private let performing = Mutex(0)
   private let ended: Wakeup
@@ -122,7 +121,7 @@ final class Notifier: Sendable {
       switch task {
       case .effect(.announce(let announcement)): worker.put { $0.add(.announce(announcement)) }
       case .effect(let effect): perform(effect, session)
-      case .settled(.entries, let version): settleEntries { $0.pages = max($0.pages, version) }
+      case .settled(.entries, let version): settleEntries { $0.note(pages: version) }
       case .settled(let kind, let version): settled(kind, version)
       case .announced(let number): worker.put { $0.add(announced: number) }
       }
@@ -130,7 +129,7 @@ final class Notifier: Sendable {
     try start(worker, "prefs-notifier", session) { [self] task in
       switch task {
       case .effect(let effect): perform(effect, session)
-      case .settled(_, let version): settleEntries { $0.entries = max($0.entries, version) }
+      case .settled(_, let version): settleEntries { $0.note(entries: version) }
       case .announced(let number): note(.announced, number)
       }
     }
@@ -162,17 +161,9 @@ final class Notifier: Sendable {
     }
   }
 
-  /// Notes how far one of the threads is. Entries are settled for a change when both have done what
-  /// it asks for, so that whoever waits for that reads no old page. What a driver finds that has
-  /// changed before it has no version (0), and takes nothing back.
-  private func settleEntries(_ note: (inout (pages: UInt64, entries: UInt64)) -> Void) {
-    let version = entries.withLock { done in
-      let before = min(done.pages, done.entries)
-      note(&done)
-      let version = min(done.pages, done.entries)
-      return version > before ? version : nil
-    }
-    if let version { settled(.entries, version) }
+  /// Notes how far one of the threads is, and says so if entries are settled for more changes now.
+  private func settleEntries(_ note: (inout SettledEntries) -> UInt64?) {
+    if let version = entries.withLock({ note(&$0) }) { settled(.entries, version) }
   }
 
   /// Gives the thread a descriptor table of its own. It keeps the standard descriptors, the bell,
@@ -250,4 +241,31 @@ final class Notifier: Sendable {
 
 extension Effect {
   fileprivate var isOfEntry: Bool { if case .invalidateEntry = self { true } else { false } }
+}
+
+/// Up to which change the two threads of a `Notifier` have done what was put before entries settled.
+/// Entries are settled for a change when both have, so that whoever waits for that reads no old page.
+///
+/// What a driver finds that has changed before it has no version (0), and takes nothing back.
+struct SettledEntries {
+  private var (pages, entries): (UInt64, UInt64) = (0, 0)
+
+  /// Notes how far pages are dropped.
+  /// - Returns: up to which change entries are settled now; nil: as before.
+  mutating func note(pages version: UInt64) -> UInt64? {
+    note { $0.pages = max($0.pages, version) }
+  }
+
+  /// Notes how far entries are dropped.
+  /// - Returns: as `note(pages:)`.
+  mutating func note(entries version: UInt64) -> UInt64? {
+    note { $0.entries = max($0.entries, version) }
+  }
+
+  private mutating func note(_ change: (inout SettledEntries) -> Void) -> UInt64? {
+    let before = min(pages, entries)
+    change(&self)
+    let now = min(pages, entries)
+    return now > before ? now : nil
+  }
 }

@@ -81,7 +81,7 @@ public protocol Engine: ChangeService {
   /// The first hit of the search list; nil where no place holds the key.
   func resolve(_ key: Key, in domain: DomainName) throws(EngineError) -> Resolution?
 
-  /// How many changes answers of `resolve` contain. An answer holds while the generation, read before
+  /// How many changes answers of `resolve` contain. An answer holds while this number, read before
   /// it, is the same; nil: no answer may be kept at the moment. Cost: a few loads.
   var generation: UInt64? { get }
 

@@ -37,7 +37,9 @@ public enum Request: Equatable, Sendable {
   case synchronize(mounts: Bool)
   /// Says that this client is a mount which changes wait for. No answer.
   case mount(Author)
-  /// Says that no change need wait for a mount any longer. No answer.
+  /// Says that no change need wait for a mount of this client any longer; or, of another client's
+  /// mount, that the last mount of this one goes on for it (`MountCoordinator.removeMount`). No
+  /// answer.
   case unmount(Author)
   /// Says that the mount has settled for the changes up to a version. No answer.
   case settle(Settlement, through: UInt64, Author)

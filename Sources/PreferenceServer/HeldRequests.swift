@@ -122,6 +122,7 @@ extension Request {
 
   /// Throws where a list that the request needs could not be read, or not in time.
   func refuseHung(_ lists: ListReader) throws(EngineError) {
+    guard lists.hasFindings else { return }
     if case .apply(_, _, _, _, let intents, _) = self {
       try lists.refuse(intents)
       return try lists.refuseUnprepared(changedLocations)

@@ -15,7 +15,8 @@ struct Historian {
   private let log: @Sendable (LogLine) -> Void
   /// The lists as they were last read or written; nil: there is no history.
   let seen: SeenLists?
-  /// `StoreState.Directories.appearances` when the lists were last compared with those; nil: they never were.
+  /// `StoreState.Directories.appearances` when the lists were last compared with those; nil: they
+  /// never were.
   var compared: Int?
 
   /// Milliseconds after which a history that could not be written is tried again.

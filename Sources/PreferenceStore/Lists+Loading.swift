@@ -47,8 +47,8 @@ extension Lists {
   }
 
   /// Reads the location and adopts it, unless a list appears meanwhile.
-  /// - Parameter before: `StoreState.Directories.appearances` when the location had no list, which is not looked
-  ///   for again while that is the count; nil: it has one.
+  /// - Parameter before: `StoreState.Directories.appearances` when the location had no list, which
+  ///   is not looked for again while that is the count; nil: it has one.
   /// - Returns: whether it was adopted; if not, it must be read again.
   private func adopt(
     _ location: Location, ifAbsentSince before: Int?

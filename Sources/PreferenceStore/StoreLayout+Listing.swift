@@ -14,16 +14,24 @@ extension StoreLayout {
       return Set(names.compactMap { domain(ofFile: $0, in: place) })
     }
     let path = directory(place)
-    let names = try Files.names(in: path, withDirectories: true) { !leadsNowhere("\(path)/\($0)") }
+    var mounts: [MountInformation.Mount]?
+    let names = try Files.names(in: path, withDirectories: true) { name in
+      let table = mounts ?? MountInformation.all
+      mounts = table
+      return !leadsNowhere("\(path)/\(name)", table)
+    }
     return Set((names ?? []).compactMap { domain(ofFile: $0, in: place) })
   }
 
   /// Whether a symbolic link leads to no file, so that it is no list. One that may hang is not
   /// followed, and counts as a list; one that leads to itself is a list that cannot be read.
-  func leadsNowhere(_ path: String) -> Bool {
+  /// - Parameter mounts: the mount table.
+  func leadsNowhere(
+    _ path: String, _ mounts: @autoclosure () -> [MountInformation.Mount] = MountInformation.all
+  ) -> Bool {
     guard let target = Files.linkTarget(path) else { return false }
     let whole = target.hasPrefix("/") ? target : "\(Files.parent(of: path))/\(target)"
-    guard !MountInformation.mayHang(whole) else { return false }
+    guard !MountInformation.mayHang(whole, mounts()) else { return false }
     do throws(SystemError) { return try Files.status(path) == nil } catch { return false }
   }
 }

@@ -66,7 +66,7 @@ final class Transactor {
     try update(changeset)
     kernel.propagate(changeset, touched: touched, changesNames: changesNames)
     if self.made != nil {
-      // The owner may have forgotten what was set.
+      // What the owner kept of the change may lack what was set: the names change in any case.
       for path in touched { kernel.entriesChanged(path.domain, at: changeset.time) }
     }
     if options.isGenerated {

@@ -197,22 +197,25 @@ public final class ListReader: Sendable {
   public func finding(_ location: Location) -> ListFinding? {
     guard hasFindings, !places.isLoaded(location) else { return nil }
     let finding = state.withLock { state -> ListFinding? in
-      switch state.looks[location.domain] {
-      case .reading(let since, _):
-        Self.isLate(since)
-          ? ListFinding(error: Self.hung(location, Self.noAnswer)) : nil
-      case .refused:
-        ListFinding(
-          error: Self.hung(location, "was not read, because too many others do not answer"))
-      case .done(let findings, _): findings[location] ?? ListFinding()
-      case nil: nil
-      }
+      let look = state.looks[location.domain]
+      if case .done(let findings, _)? = look { return findings[location] ?? ListFinding() }
+      return Self.refusal(location, look).map { ListFinding(error: $0) }
     }
     guard let finding else { return nil }
     // A list that was read, and is no longer in memory: another process owns the store since then.
     // Its keys are not missing; that process must be asked for them.
     if finding.modified != nil, finding.error == nil { return nil }
     return finding
+  }
+
+  /// The error of a list that nobody waits for any longer; nil: it is being read, or has been.
+  private static func refusal(_ location: Location, _ look: Look?) -> EngineError? {
+    switch look {
+    case .reading(let since, _) where isLate(since):
+      hung(location, "lies on a file system that does not answer; is it hung?")
+    case .refused: hung(location, "was not read, because too many others do not answer")
+    case .reading, .done, nil: nil
+    }
   }
 
   /// The error of a list that was not read. It is not `.unreadable`: other domains pass over a
@@ -255,15 +258,8 @@ public final class ListReader: Sendable {
   public func refuseUnprepared(_ locations: [Location]) throws(EngineError) {
     guard hasFindings else { return }
     for location in locations where !places.isPrepared(location) {
-      let isRefused = state.withLock { state in
-        switch state.looks[location.domain] {
-        case .reading, .refused: true
-        case .done, nil: false
-        }
-      }
-      if isRefused { throw Self.hung(location, Self.noAnswer) }
+      let refusal = state.withLock { Self.refusal(location, $0.looks[location.domain]) }
+      if let refusal { throw refusal }
     }
   }
-
-  private static let noAnswer = "lies on a file system that does not answer; is it hung?"
 }

@@ -28,8 +28,9 @@ public enum MountInformation {
 
   /// Whether a path lies in a file system that depends on another machine or process, and so may
   /// hang. It judges by the text of the path and the mount table, and does not access the path.
-  public static func mayHang(_ path: String) -> Bool {
-    let above = all.filter { mount in
+  /// - Parameter mounts: the mount table, for a caller that asks of many paths.
+  public static func mayHang(_ path: String, _ mounts: [Mount] = all) -> Bool {
+    let above = mounts.filter { mount in
       path == mount.path || mount.path == "/" || path.hasPrefix(mount.path + "/")
     }
     let kind = above.max { $0.path.utf8.count <= $1.path.utf8.count }?.kind ?? ""

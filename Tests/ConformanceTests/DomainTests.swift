@@ -53,6 +53,19 @@ import Testing
     #expect(try output(of: script) == "Serif\nSerif\n2\n")
   }
 
+  @Test("the suites of a domain cannot be read while the list that keeps them is broken")
+  func brokenSuites() throws {
+    let script = """
+      defaults write base F 1; defaults write d X x; defaults suites d add base; sleep 1.1
+      show() { cat $M/.prefs/suites/d $M2/.prefs/suites/d 2>&1 | sed 's/.*: //'; }
+      show; stat $M/.prefs/suites/d > /dev/null; echo 'x{' > $C/prefsfs.plist
+      for i in $(seq 60); do [ "$(show | sort -u)" = 'Input/output error' ] && break; sleep 0.05; done
+      show
+      """
+    #expect(
+      try output(of: script) == "base\nbase\nInput/output error\nInput/output error\n")
+  }
+
   @Test("an open file of a renamed domain does not keep a value where a schema's default counts")
   func renamedUnderSchema() throws {
     let script = """

@@ -26,6 +26,34 @@ import Testing
     #expect(result.status == 0, "\(result.errors)")
   }
 
+  @Test("a key that is removed through one mount does not come back by its creator in the other")
+  func removedUnderCreator() throws {
+    try withTwoMounts { sandbox, _, _ in
+      run(
+        """
+        import os, sys, threading
+        one, other = sys.argv[1:]
+        os.mkdir(one + '/c')
+        failed = 0
+        for number in range(300):
+            name = '/c/%d' % number
+            fd = os.open(one + name, os.O_CREAT | os.O_WRONLY, 0o600)
+            begin = threading.Barrier(2)
+            def remove(): begin.wait(); os.unlink(other + name)
+            thread = threading.Thread(target=remove)
+            thread.start()
+            begin.wait()
+            for _ in range(20):
+                try: os.write(fd, b'x\\n')
+                except OSError: failed += 1
+            thread.join()
+            os.close(fd)
+        left = os.listdir(one + '/c') + os.listdir(other + '/c')
+        sys.exit(f'{failed} writes failed, {left} are back' if failed or left else 0)
+        """, sandbox)
+    }
+  }
+
   @Test("what was written is read by the next call in another mount, while others write a key")
   func neighbours() throws {
     try withTwoMounts { sandbox, _, _ in

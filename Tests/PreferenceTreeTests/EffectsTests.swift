@@ -68,6 +68,20 @@ import Testing
     #expect(try request() <= max(before, 16))
   }
 
+  @Test(
+    "a file whose key is gone, of which no notice was handled, is a private copy that is written")
+  func goneUnnoticed() throws {
+    let bench = try Bench()
+    let key = try bench.key("K")
+    _ = try bench.engine.apply([.remove("K", "d")], by: Author(number: 2))
+    try bench.tree.write(key, WriteRequest(Array("5\n".utf8), at: 0), now: bench.now)
+    var truncation = AttributeChange()
+    truncation.size = 1
+    _ = try bench.tree.setAttributes(key, truncation, now: bench.now)
+    #expect(try bench.tree.read(key, at: 0, count: 9) == Array("5".utf8)[...])
+    #expect(try bench.engine.resolve("K", in: "d") == nil)
+  }
+
   @Test("a write through the file tells the kernel nothing: it knows")
   func write() throws {
     let bench = try Bench()

@@ -26,11 +26,10 @@ import SystemCalls
 ///
 /// Cost: of a request that changes nothing, one store. Of others, a copy of what has changed: some
 /// hundred bytes. A log that has grown is replaced by a whole state, in one go, for which requests
-/// wait: O(nodes), some 25 ms for 100,000 nodes (4 MB), and 0.3 s for a million. That is done when
-/// the log has grown by as much as a whole state takes, by 16 MiB at least (or by half of the room
-/// that is left); and when it has grown by a quarter of that, and by 256 KiB, and nothing was added
-/// for a second. So a mount whose loop is never idle pauses once for tens of thousands of changes,
-/// and an idle one keeps little more than its state.
+/// wait: O(nodes). That is done when the log has grown by as much as a whole state takes, by 16 MiB
+/// at least (or by half of the room that is left); and when it has grown by a quarter of that, and
+/// by 256 KiB, and nothing was added for a second. So a mount whose loop is never idle pauses once
+/// for tens of thousands of changes, and an idle one keeps little more than its state.
 ///
 /// Half-broken states: where the log has no room for something (the limits of the process leave it
 /// 8 MiB), the number `format` becomes 0, and a successor refuses the state. A whole state is tried
