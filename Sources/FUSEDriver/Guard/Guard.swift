@@ -245,9 +245,9 @@ public final class Guard {
       return driver.isChild ? Child.wait(driver.number) : 1
     }
     endings.unexplained.append(driver.number)
-    // The SIGCHLD of one that has said that it crashes may have been handled before.
-    if signal != nil { explain() }
-    let signal = signal ?? firstExplanation()
+    let signal = signal ?? (driver.isChild ? Self.signalEnding(driver.number) : 0)
+    // Its SIGCHLD may have been handled before.
+    explain()
     if driver.hasHandedOver, isUpgrading {
       (isUpgrading, triesUpgrade) = (false, true)
       return succeed(installed, .upgraded)
@@ -311,19 +311,6 @@ public final class Guard {
 
   // MARK: - How drivers ended
 
-  /// Waits a moment for the signal that ended the driver, so that the successor can say it.
-  /// - Returns: 0 where it is not known, or there was none.
-  private func firstExplanation() -> Int32 {
-    guard driver.isChild else { return 0 }
-    for _ in 0..<40 {
-      if let status = ended(driver.number) { return status }
-      let signal = Self.signalEnding(driver.number)
-      if signal != 0 { return signal }
-      Instant.sleep(microseconds: 500)
-    }
-    return 0
-  }
-
   /// Returns the signal that a process is ending by; 0 where it is not known, or there is none. A
   /// driver whose notifier waits in the kernel for an answer ends only when its successor has given
   /// it, but proc(5) has the signal before (field 52 of `stat`).
@@ -336,22 +323,19 @@ public final class Guard {
     return status & 0x7F
   }
 
-  /// Logs how predecessors have ended.
-  private func explain() { for process in endings.unexplained { _ = ended(process) } }
-
-  /// - Returns: the signal that ended the process, 0: none; nil: it has not ended, or is no child.
-  private func ended(_ process: pid_t) -> Int32? {
-    var status: Int32 = 0
-    guard waitpid(process, &status, WNOHANG) == process else { return nil }
-    endings.unexplained.removeAll { $0 == process }
-    let (signal, hasCore) = (status & 0x7F, status & 0x80 != 0)
-    if signal != 0 {
+  /// Logs how predecessors have ended that have.
+  private func explain() {
+    for process in endings.unexplained {
+      var status: Int32 = 0
+      guard waitpid(process, &status, WNOHANG) == process else { continue }
+      endings.unexplained.removeAll { $0 == process }
+      let (signal, hasCore) = (status & 0x7F, status & 0x80 != 0)
+      guard signal != 0 else { continue }
       log(
         LogLine(
           "the driver (process \(process)) was ended by signal \(signal)"
             + "\(hasCore ? ", with a core dump" : ""); the mount goes on"))
     }
-    return signal
   }
 
   // MARK: - Upgrades
