@@ -125,6 +125,17 @@ public final class JournalKeeper: Sendable {
     releaseReplayed()
   }
 
+  /// Removes the journal files that a new one has made superfluous, once that is durable. They may
+  /// hold records of lists that are saved. If the disk fails, they stay.
+  func releaseDurably() {
+    do throws(EngineError) {
+      try synchronize()
+      releaseReplayed()
+    } catch {
+      lists.log("the journal could not be shortened: \(error)")
+    }
+  }
+
   /// Removes files of the journal, then empties the present one if the lists have all of its
   /// records. After a failure the next rewrite tries again.
   func remove(_ paths: [String]) {
@@ -168,6 +179,8 @@ public final class JournalKeeper: Sendable {
     guard lists.state.withLock({ $0.isRenewalDue }) else { return }
     defer { lists.state.withLock { $0.noteRenewal() } }
     do throws(EngineError) {
+      // Else a loss of power could leave a stuck list's part of a transaction, and no other.
+      try synchronize()
       let renewed = try lists.state.withLock { state throws(EngineError) in
         try EngineError.wrapping { () throws(SystemError) in try state.recordStuckAgain() }
       }

@@ -133,8 +133,7 @@ public final class Store: Sendable {
     }
     if isJournalGone {
       try lists.state.withLock { state throws(SystemError) in try state.restartJournal(layout) }
-      // Older files that are still there may hold records of lists that are saved.
-      journal.releaseReplayed()
+      journal.releaseDurably()
     }
     lists.log(
       "\(layout.stateDirectory): it was removed, and made anew with everything that is unsaved")
