@@ -188,12 +188,12 @@ public final class Driver {
   public func run() throws(DriverError) -> End {
     do throws(SystemError) {
       try notifier.start(session.pointer)
-      let loop = try ReceiveLoop(self)
+      var loop = try ReceiveLoop(self)
       askForUnanswered()
       takeover.line?.reportReady()
       try loop.run { self.takeover.isHandingOver }
       if takeover.isHandingOver {
-        try handOver(loop)
+        try handOver(&loop)
         return .handedOver
       }
       // The loop goes on until the workers have ended: the kernel may keep the notifier waiting for
@@ -220,7 +220,7 @@ public final class Driver {
   /// Ends for a successor, which the guard starts when this process has ended: what has begun is
   /// finished, and the notifier's thread, which makes requests of this mount, ends. Requests that
   /// still wait for a list or for the owner are left to the successor.
-  private func handOver(_ loop: borrowing ReceiveLoop) throws(SystemError) {
+  private func handOver(_ loop: inout ReceiveLoop) throws(SystemError) {
     notifier.beginStop()
     try loop.run(drains: true) { self.notifier.hasEnded }
     notifier.join()

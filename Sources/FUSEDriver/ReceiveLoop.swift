@@ -11,6 +11,9 @@ struct ReceiveLoop: ~Copyable {
   private let driver: Driver
   private let descriptor: CInt
   private let signals: Descriptor
+  private var tidying = Memory.Tidying()
+  /// Whether something was done since the loop slept last.
+  private var hasWorked = true
   /// Nanoseconds after which signals, notices and timers are looked at, however many requests come.
   private static let longestStream: Int64 = 1_000_000
 
@@ -38,7 +41,7 @@ struct ReceiveLoop: ~Copyable {
   /// Serves requests until the mount is gone, a signal asks for the end, or `isDone` returns true.
   /// Throws if the kernel's requests cannot be read.
   /// - Parameter drains: whether signals are ignored, because the end has begun.
-  func run(drains: Bool = false, until isDone: () -> Bool) throws(SystemError) {
+  mutating func run(drains: Bool = false, until isDone: () -> Bool) throws(SystemError) {
     let session = driver.session.raw
     var buffer = fuse_buf()
     defer { free(buffer.mem) }
@@ -87,18 +90,23 @@ struct ReceiveLoop: ~Copyable {
     .map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
   }
 
-  /// Sleeps until there is something to do.
-  /// - Returns: whether that is a request, and nothing else.
-  private func sleep() -> Bool {
+  /// Sleeps until there is something to do. After a moment in which nothing came, memory that was
+  /// freed is given back.
+  /// - Returns: whether there is a request, and nothing else.
+  private mutating func sleep() -> Bool {
+    if hasWorked { tidying.note(.now) }
     let deadlines = [
       driver.nextTick, driver.heldReplies.deadline, driver.gate.deadline,
       driver.takeover.line?.deadline, driver.pending.announcements?.until,
-      driver.takeover.saved?.idleDeadline,
+      driver.takeover.saved?.idleDeadline, tidying.due,
     ]
     let deadline = deadlines.compactMap { $0 }.min()
     let timeout = deadline.map { CInt(clamping: $0.milliseconds(after: .now)) } ?? -1
     var entries = awaited
-    return poll(&entries, nfds_t(entries.count), timeout) == 1 && entries[0].revents != 0
+    let count = poll(&entries, nfds_t(entries.count), timeout)
+    hasWorked = count != 0
+    if !hasWorked { tidying.attempt(.now) }
+    return count == 1 && entries[0].revents != 0
   }
 
   /// Handles held requests, notices, timers and signals, as far as there are any.

@@ -65,28 +65,6 @@ final class Writer: Sendable {
     }
   }
 
-  /// Gives memory back to the system once nothing has changed for a moment: what large values leave
-  /// behind in pieces stays with the process otherwise.
-  private struct Tidying {
-    private var version: UInt64
-    /// When the memory is given back; nil: nothing has changed since that was done last.
-    private(set) var due: Instant?
-
-    /// Milliseconds without a change.
-    private static let patience: Int64 = 3000
-
-    init(_ version: UInt64) { self.version = version }
-
-    mutating func attempt(_ present: UInt64, _ now: Instant) {
-      if present != version {
-        (version, due) = (present, now.advanced(milliseconds: Self.patience))
-      } else if let end = due, end <= now {
-        Memory.giveBack()
-        due = nil
-      }
-    }
-  }
-
   /// What became of the last attempt to make a removed state directory anew.
   private struct Revival {
     /// Why it failed; nil: it did not.
@@ -152,7 +130,8 @@ final class Writer: Sendable {
   private func run(_ changed: @Sendable () -> Void) {
     var schedules: [Location: Schedule] = [:]
     var revival = Revival()
-    var tidying = Tidying(store.lists.version)
+    var (tidying, version) = (Memory.Tidying(), store.lists.version)
+    var forgetting: Instant?
     var watcher = ListWatcher(store.layout, report: log)
     store.lists.onNewPlace { [weak self] in
       self?.isPlaceNew.store(true, ordering: .releasing)
@@ -169,11 +148,16 @@ final class Writer: Sendable {
       let now = Instant.now
       settlements.writeNote()
       store.journal.releaseIfDue(now)
-      tidying.attempt(store.lists.version, now)
+      let forgettingNext = store.lists.forgetOld(now)
+      if store.lists.version != version || forgettingNext == nil && forgetting != nil {
+        tidying.note(now)
+      }
+      (version, forgetting) = (store.lists.version, forgettingNext)
+      tidying.attempt(now)
       let due = [
         watcher.deadline, revival.due, tidying.due, profilesDeadline(now),
         store.journal.releaseDeadline,
-        store.lists.forgetOld(now),
+        forgetting,
         historyDue(now),
         store.isReadOnly ? nil : rewriteDue(&schedules, now, changed),
       ]

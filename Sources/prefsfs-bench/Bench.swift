@@ -10,6 +10,7 @@ enum Bench {
     usage: prefsfs-bench files NAME=DIRECTORY [PEER=DIRECTORY ...]
            prefsfs-bench shared ALONE WATCHED FIRST SECOND [BINDFS]
            prefsfs-bench outside LISTS MOUNT
+           prefsfs-bench recovery PREFSFS DIRECTORY
            prefsfs-bench start DEFAULTS FILE
            prefsfs-bench administrator PREFSFS DIRECTORY
            prefsfs-bench history PROGRAMS DIRECTORY
@@ -25,6 +26,7 @@ enum Bench {
       case ("files", 2...): try FileBench.run(Array(words.dropFirst()))
       case ("shared", 5...6): try SharedBench.run(Array(words.dropFirst()))
       case ("outside", 3): try OutsideBench.run(lists: words[1], mount: words[2])
+      case ("recovery", 3): try RecoveryBench.run(words[1], words[2])
       case ("start", 3): try StartBench.run(words[1], file: words[2])
       case ("administrator", 3): try AdministratorBench.run(words[1], words[2])
       case ("history", 3): try HistoryBench.run(words[1], words[2])

@@ -1,5 +1,6 @@
 import Glibc
 import PropertyList
+import StoreAccess
 import SystemCalls
 
 /// A mount that a measurement makes and ends.
@@ -37,10 +38,22 @@ struct LargeMount {
   }
 
   /// Bytes of memory that the driver has, without what is mapped from files.
-  func memory() throws -> Double {
-    let driver = try driver()
-    return ["RssAnon:", "RssShmem:"].map { MemoryBench.status($0, of: "\(driver)") * 1024 }
-      .reduce(0, +)
+  func memory() throws -> Double { Self.memory(of: try driver()) }
+
+  /// The same of the driver and of the owner of the store together.
+  func memoryWithOwner() throws -> Double { try memory() + Self.memory(of: try owner()) }
+
+  private static func memory(of process: pid_t) -> Double {
+    ["RssAnon:", "RssShmem:"].map { MemoryBench.status($0, of: "\(process)") * 1024 }.reduce(0, +)
+  }
+
+  /// The process that owns the store.
+  func owner() throws -> pid_t {
+    let lock = Surroundings(store: lists).stateDirectory + "/lock"
+    guard
+      let owner = pid_t(String(decoding: try Files.contents(lock, limit: 64) ?? [], as: UTF8.self))
+    else { throw SystemError("read", lock, .noData) }
+    return owner
   }
 
   /// Kills the driver; returns when its successor answers.

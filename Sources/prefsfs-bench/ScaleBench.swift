@@ -32,6 +32,7 @@ enum ScaleBench {
       }
       report.add(figure.title, figure.unit, samples, goals: figure.goals)
     }
+    try footprint(LargeMount(prefsfs, "\(directory)/\(footprintSize)"), report)
     try manyDomains(prefsfs, "\(directory)/domains", floor: floor, report)
   }
 
@@ -92,6 +93,23 @@ enum ScaleBench {
       return engine
     }
     return (second, kilobytes * 1024 / Double(list))
+  }
+
+  private static let footprintSize = 100_000
+
+  /// Measures the memory of a mount and of the store's owner, once all keys have been listed and
+  /// read.
+  private static func footprint(_ mount: LargeMount, _ report: Report) throws {
+    try mount.mount()
+    defer { mount.unmount() }
+    let directory = "\(mount.point)/\(domain.string)"
+    for command in [["ls", "-lU"], ["grep", "-rc", "no such text"]] {
+      FileBench.spawn(command + [directory])
+    }
+    report.add(
+      "memory of mount and owner, \(footprintSize) keys read", .bytes,
+      [Report.Samples(subject: "prefsfs", values: [try mount.memoryWithOwner()])],
+      goals: [.atMost(70e6)])
   }
 
   // MARK: - Many domains

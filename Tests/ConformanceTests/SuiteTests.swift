@@ -22,6 +22,15 @@ import Testing
     }
   }
 
+  @Test("mounts, a program and `defaults` at once find no fault, and no memory is kept")
+  func soak() throws {
+    try withSandbox { sandbox in
+      let programs = URL(fileURLWithPath: Program.path).deletingLastPathComponent().path
+      let outcome = sandbox.shell("/usr/bin/python3 \(Program.suite("soak.py")) \(programs) 4")
+      #expect(outcome.status == 0, "\(outcome.output)\(outcome.errors)")
+    }
+  }
+
   @Test("the history keeps what a user may expect of it")
   func history() throws {
     try withSandbox { sandbox in

@@ -1,12 +1,13 @@
 """fsx.py FILE SECONDS [SEED]: compares random reads, writes, truncations and mappings of one file
 with a model in memory, as fsx (Apple, NeXT) does. FILE is a key of type data, or any file of
-another file system. Prints the seed, and on a difference the operations that led to it."""
+another file system. It has FSX_LARGEST bytes at most, 262144 unless set. Prints the seed, and on a
+difference the operations that led to it."""
 import mmap, os, random, sys, time
 
 path, seconds = sys.argv[1], float(sys.argv[2])
 seed = int(sys.argv[3]) if len(sys.argv) > 3 else random.randrange(1 << 32)
 rng = random.Random(seed)
-LARGEST = 1 << 18
+LARGEST = int(os.environ.get("FSX_LARGEST", 1 << 18))
 model, done = bytearray(), []
 
 
