@@ -210,7 +210,7 @@ extension RemotePlaces {
   public func findFirst(
     _ key: Key, in locations: [Location]
   ) throws(EngineError) -> LocatedValue? {
-    let locations = spoken < Request.version ? locations.filter { !lacks($0) } : locations
+    let locations = spoken < Request.fixedPlaces ? locations.filter { !lacks($0) } : locations
     if isBrief, !locations.contains(where: replica.holds) { return try ask(for: key, locations) }
     validate()
     switch replica.find(key, in: locations) {
@@ -313,14 +313,15 @@ extension RemotePlaces {
   }
 
   public func isLoaded(_ domain: DomainName, in places: [Place]) -> Bool {
-    let known = spoken < Request.version ? places.filter { !lacks(Location($0, domain)) } : places
+    let known =
+      spoken < Request.fixedPlaces ? places.filter { !lacks(Location($0, domain)) } : places
     return replica.holds(domain, in: known)
   }
 
   /// Whether the owner does not know the place, because it is of an earlier version (10). Then the
   /// place has no domains.
   private func lacks(_ location: Location) -> Bool {
-    spoken < Request.version && location.place.isFixed
+    spoken < Request.fixedPlaces && location.place.isFixed
   }
 
   public func isPrepared(_ location: Location) -> Bool {

@@ -75,6 +75,9 @@ public enum Request: Equatable, Sendable {
   /// and a client older owners.
   public static let oldest: UInt32 = 10
 
+  /// The first version that knows the places whose lists nobody writes (`Place.isFixed`).
+  public static let fixedPlaces: UInt32 = 11
+
   /// How many bytes the largest request has that an owner accepts: enough for several of the
   /// largest values, and less than what may wait for a client that does not read.
   public static let largest = 48 << 20

@@ -94,11 +94,11 @@ final class Connection: Sendable {
   // MARK: - Sending
 
   /// Sends a notice, unless the client has not said hello yet.
-  /// - Parameter older: the frame for a client of the version before.
+  /// - Parameter older: the frame for a client that does not know all places.
   func notify(_ frame: [UInt8], older: [UInt8]) {
     state.withLock { state in
       guard state.client != nil else { return }
-      send(state.spoken < Request.version ? older : frame, isAnswer: false, &state)
+      send(state.spoken < Request.fixedPlaces ? older : frame, isAnswer: false, &state)
     }
   }
 
