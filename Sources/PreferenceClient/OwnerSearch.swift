@@ -77,10 +77,8 @@ final class OwnerSearch: Sendable {
     [.system(.permissionDenied), .system(.notPermitted)].contains(error.reason)
   }
 
-  /// Whether a process listens for clients of the store, even if it does not answer.
-  var isAnyoneListening: Bool {
-    surroundings.ownerSocketPaths.contains { Socket.isListening(at: $0) }
-  }
+  /// Whether this process starts an owner where there is none.
+  var startsOwners: Bool { start != nil }
 
   /// The error that says that no owner answers. The file of the store's lock has the owner's number.
   var unanswered: EngineError {

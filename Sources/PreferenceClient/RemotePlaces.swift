@@ -130,9 +130,6 @@ public final class RemotePlaces: PersistentPlaces, DurabilityService, ReportServ
   /// are closed and what it sent was received. Cost: two loads.
   var isOrphaned: Bool { !gauge.hasOwner }
 
-  /// Whether every change of the owner is known. Cost: two loads.
-  var hasAll: Bool { gauge.hasAll }
-
   public var version: UInt64 { gauge.known }
 
   /// Every location that is loaded, as it was published here last.

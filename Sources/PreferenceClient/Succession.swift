@@ -33,11 +33,8 @@ final class Succession: Sendable {
     /// Whether a request has waited for an owner in vain, so that the next ones wait less.
     var hasWaitedInVain = false
     var isClosing = false
-    /// How many looks for an owner have begun, and the number of the last one that found nobody.
-    var looks = 0
-    var lastVainLook = 0
-    /// Whether a read has waited for a look in vain, so that the next ones do not wait.
-    var hasLookedInVain = false
+    /// Whether a read has waited for an owner in vain, so that the next ones do not wait.
+    var hasReadInVain = false
     /// Makes requests go to a new owner; nil before `begin`.
     var adopt: Adopt?
     /// Whether a thread looks for an owner: the one that calls `begin`, or the seeker.
@@ -156,45 +153,40 @@ final class Succession: Sendable {
     }
   }
 
-  /// Calls the body with places to read from: `ask`, once `awaitLook` has returned. Where no owner
+  /// Calls the body with places to read from: `ask`, once `awaitOwner` has returned. Where no owner
   /// has ever answered, and something has waited for one in vain, it throws at once: a program reads
   /// hundreds of keys while it starts, with a stopped owner too.
   func read<Result>(
     _ body: (RemotePlaces) throws(EngineError) -> Result
   ) throws(EngineError) -> Result {
-    if !ForkedProcess.isCopy { awaitLook() }
+    if !ForkedProcess.isCopy { awaitOwner() }
     let isInVain = state.withLock { $0.hasWaitedInVain && $0.readable == nil }
     return try ask(until: isInVain ? .now : nil, body)
   }
 
-  /// Where the owner has ended: returns when there is another one, or when a look that began during
-  /// this call has found nobody and every change of the last owner is known. Until then there may
-  /// be a next owner that has acknowledged a change of which this process has not heard. (An owner
-  /// that comes and ends between two looks is missed.)
+  /// Where the owner has ended: returns when there is another one, which may have acknowledged a
+  /// change of which this process has not heard.
   ///
-  /// Waits `lookPatience` at most. After a wait that ended so, reads wait no more until there is an
-  /// owner. They do not wait either once a look has failed for another reason than that there is no
-  /// owner; nor in a process with mounts, because the next owner waits for them.
-  private func awaitLook() {
-    let (epoch, looks, isUseful) = state.withLock { state in
-      let isUseful = !state.hasLookedInVain && state.lastFailure == nil
-      return (state.epoch, state.looks, state.mayBeReplaced && isUseful)
+  /// Waits 1 s at most, and 200 ms where this process starts none. After a wait that ended so, reads
+  /// wait no more until there is an owner. They do not wait either once a look has failed for
+  /// another reason than that there is no owner; nor in a process with mounts, because the next
+  /// owner waits for them.
+  private func awaitOwner() {
+    let (epoch, isUseful) = state.withLock { state in
+      let isUseful = !state.hasReadInVain && state.lastFailure == nil
+      return (state.epoch, state.mayBeReplaced && isUseful)
     }
     guard isUseful, !hasMounts.load(ordering: .relaxed) else { return }
     handleLostOwner()
     wakeSeeker()
-    let deadline = Instant.now.advanced(milliseconds: Self.lookPatience)
-    let isOver = state.wait(until: deadline) { state -> Bool? in
-      let isFound = state.epoch != epoch || state.isClosing || state.lastFailure != nil
-      let hasAll = state.readable?.hasAll != false
-      return isFound || state.lastVainLook > looks && hasAll ? true : nil
+    let patience = search.startsOwners ? 1000 : RemotePlaces.readPatience
+    let deadline = Instant.now.advanced(milliseconds: patience)
+    let isOver = state.wait(until: deadline) { state in
+      state.epoch != epoch || state.isClosing || state.lastFailure != nil ? true : nil
     }
     guard isOver == nil else { return }
-    state.withLock { if $0.epoch == epoch { $0.hasLookedInVain = true } }
+    state.withLock { if $0.epoch == epoch { $0.hasReadInVain = true } }
   }
-
-  /// Milliseconds that a read waits for a look.
-  private static let lookPatience: Int64 = 1000
 
   /// Waits for an owner, and returns its places; nil if there is none before the deadline.
   func places(until deadline: Instant) -> RemotePlaces? {
@@ -218,7 +210,7 @@ final class Succession: Sendable {
   func establish(_ owner: RemotePlaces, epoch: Int) {
     state.change { state in
       (state.readable, state.isSeeking, state.epoch) = (owner, false, epoch)
-      (state.lastFailure, state.hasWaitedInVain, state.hasLookedInVain) = (nil, false, false)
+      (state.lastFailure, state.hasWaitedInVain, state.hasReadInVain) = (nil, false, false)
     }
     search.noteFound()
   }
@@ -229,14 +221,9 @@ final class Succession: Sendable {
 
   /// Connects to the owner. Throws `.owned` if none answers at the moment.
   private func look() throws(EngineError) -> RemotePlaces {
-    let number = state.withLock { state in
-      state.looks += 1
-      return state.looks
-    }
     if let remote = try search.connect(ended: { [weak self] in self?.handleLostOwner() }) {
       return remote
     }
-    if !search.isAnyoneListening { state.change { $0.lastVainLook = number } }
     throw search.unanswered
   }
 

@@ -34,25 +34,15 @@ public struct Socket: ~Copyable, Sendable {
   public static func connected(to path: String) throws(SystemError) -> Socket? {
     do throws(SystemError) {
       return try connect(to: path)
-    } catch  where isAbsence(error) || error.errno == .wouldBlock {
+    } catch  where absence.contains(error.errno) {
       return nil
     }
   }
 
-  /// Whether a process listens at the path, even if it does not answer, or cannot be asked.
-  public static func isListening(at path: String) -> Bool {
-    do throws(SystemError) {
-      _ = try connect(to: path)
-      return true
-    } catch {
-      return !isAbsence(error)
-    }
-  }
-
-  /// Whether connect(2) has failed because no process listens.
-  private static func isAbsence(_ error: SystemError) -> Bool {
-    [.noSuchFile, .notDirectory, Errno(rawValue: ECONNREFUSED)].contains(error.errno)
-  }
+  /// Why connect(2) fails where no process listens, or too many others wait.
+  private static let absence: [Errno] = [
+    .noSuchFile, .notDirectory, Errno(rawValue: ECONNREFUSED), .wouldBlock,
+  ]
 
   private static func connect(to path: String) throws(SystemError) -> Socket {
     let made = try make()
