@@ -445,6 +445,27 @@ import Testing
     }
   }
 
+  @Test(
+    "an owner that has been silent when it is stopped makes a removal and a first look time out")
+  func stoppedInSilence() throws {
+    try withSandbox { sandbox in
+      Fixture.make(sandbox)
+      sandbox.makeList(sandbox.config + "/unread.plist", "dict(A=1)")
+      let mount = try Mount(sandbox)
+      defer { mount.unmount() }
+      sandbox.shell("cat $M/d/*; sleep 1")
+      let owner = try #require(sandbox.owner)
+      kill(owner, SIGSTOP)
+      defer { kill(owner, SIGCONT) }
+      for (command, seconds) in [("rm $M/d/Real", 7.0), ("cat $M/unread/A", 2)] {
+        let start = Date()
+        let outcome = sandbox.shell(command)
+        #expect(outcome.errors.contains("timed out"), "\(command): \(outcome)")
+        #expect(Date().timeIntervalSince(start) < seconds, "\(command)")
+      }
+    }
+  }
+
   @Test("while the owner is stopped for long the other mount answers, and ends on SIGTERM")
   func stoppedForLong() throws {
     try withTwoMounts { (sandbox: Sandbox, one: Mount, other: Mount) throws -> Void in
