@@ -24,7 +24,7 @@ public struct HistorySettings: Equatable, Sendable {
   /// them.
   public var never = KeyPatterns()
 
-  /// Whether no values are kept at all, because the settings cannot be read.
+  /// Whether no values are kept at all, because the settings cannot be read or understood.
   private var keepsNoValues = false
 
   /// The settings that count while those of the user or the administrator cannot be read: what
@@ -38,7 +38,9 @@ public struct HistorySettings: Equatable, Sendable {
   /// The settings that count where nobody has set any.
   public init() {}
 
-  /// Reads the value of the key. What has another type than it must have counts as not set.
+  /// Reads the value of the key. A number of another type counts as not set. `Off` may be what
+  /// `defaults write` makes of YES or 1. Where `Never` is not understood, no values are kept:
+  /// somebody has meant some of them.
   public init(_ value: Value?) {
     guard case .dictionary(let values)? = value else { return }
     if case .integer(let number)? = values["Days"], let days = number.signed, days > 0 {
@@ -47,8 +49,18 @@ public struct HistorySettings: Equatable, Sendable {
     if case .integer(let number)? = values["Megabytes"], let size = number.signed, size > 0 {
       megabytes = Int(clamping: min(size, 1 << 20))
     }
-    if case .boolean(true)? = values["Off"] { isOff = true }
+    isOff = Self.isTrue(values["Off"])
     never = KeyPatterns(values["Never"])
+    keepsNoValues = !KeyPatterns.areUnderstood(values["Never"])
+  }
+
+  private static func isTrue(_ value: Value?) -> Bool {
+    switch value {
+    case .boolean(let flag)?: flag
+    case .integer(let number)?: number != 0
+    case .string(let text)?: ["yes", "true", "1"].contains(text.lowercased())
+    default: false
+    }
   }
 
   /// Parts of the names of keys that hold secrets.

@@ -9,16 +9,32 @@ public struct KeyPatterns: Equatable, Sendable {
   /// No key.
   public init() {}
 
-  /// Reads a setting: a dictionary of arrays of patterns, by domain. What is not a pattern is left
-  /// out.
+  /// Reads a setting: a dictionary of arrays of patterns, or of one pattern, by domain. What is not
+  /// a pattern is left out.
   public init(_ value: Value?) {
     guard case .dictionary(let domains)? = value else { return }
     for (name, value) in domains {
       let domain = DomainName(name.string)
-      guard case .array(let items) = value else { continue }
-      patterns[domain] = items.compactMap(\.string)
+      patterns[domain] = Self.patterns(in: value)?.compactMap(\.string)
     }
   }
+
+  /// Whether all of a setting is read; a setting that is not there is.
+  public static func areUnderstood(_ value: Value?) -> Bool {
+    guard let value else { return true }
+    guard case .dictionary(let domains) = value else { return false }
+    return domains.allSatisfy { patterns(in: $0.value)?.allSatisfy { $0.string != nil } ?? false }
+  }
+
+  /// - Returns: what the setting has of a domain; nil: neither patterns nor a pattern.
+  private static func patterns(in value: Value) -> [Value]? {
+    switch value {
+    case .array(let items): items
+    case .string: [value]
+    default: nil
+    }
+  }
+
   /// The patterns of the domains whose keys may be in the cloud.
   package var ofCloud: KeyPatterns {
     var result = self

@@ -277,7 +277,8 @@ import Testing
     "settings that make no sense count as not set",
     arguments: [
       ([:], 400, 64, false), (["Days": 3, "Megabytes": 5, "Off": true], 3, 5, true),
-      (["Days": -1, "Megabytes": "x", "Off": 1], 400, 64, false),
+      (["Days": -1, "Megabytes": "x", "Off": "maybe"], 400, 64, false),
+      (["Off": 1], 400, 64, true), (["Off": "YES"], 400, 64, true), (["Off": 0], 400, 64, false),
     ] as [(ValueDictionary, Int, Int, Bool)])
   func settings(_ values: ValueDictionary, days: Int, megabytes: Int, isOff: Bool) {
     let settings = HistorySettings(.dictionary(values))
@@ -294,5 +295,16 @@ import Testing
   func secrets(_ key: Key, _ domain: DomainName, isKept: Bool) {
     let settings = HistorySettings(["Never": ["d": ["Private*"], "prefsfs.cloud": ["User"]]])
     #expect(settings.keeps(key, of: domain) == isKept)
+  }
+
+  @Test(
+    "one pattern need not be in an array; of a `Never` that is not understood no values are kept",
+    arguments: [
+      (["d": "Private*"], "Private7", false), (["d": "Private*"], "Other", true),
+      (["d": 1], "Other", false), (["d": [1]], "Other", false), ("d", "Other", false),
+    ] as [(Value, Key, Bool)])
+  func never(_ patterns: Value, key: Key, isKept: Bool) {
+    let settings = HistorySettings(.dictionary(["Never": patterns]))
+    #expect(settings.keeps(key, of: "d") == isKept)
   }
 }

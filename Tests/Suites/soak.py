@@ -28,17 +28,19 @@ drivers, started, failures = [], [], []
 MEGABYTE = 1000 * 1000
 
 
-def start(*command, output=subprocess.PIPE):
-    """Starts a program that this run ends."""
-    process = subprocess.Popen(
-        command, env=environment, stdout=output, stderr=subprocess.STDOUT, text=True)
+def start(*command, output=None):
+    """Starts a program that this run ends. It writes to a file: a pipe that is full stops it."""
+    process = subprocess.Popen(command, env=environment, stderr=subprocess.STDOUT,
+                               stdout=output or open(f"{root}/output{len(started)}", "w+"))
     started.append(process)
     return process
 
 
 def finish(process, name):
     """Waits for a program, and prints the end of what it said."""
-    output = process.communicate()[0].strip()
+    number = started.index(process)
+    process.wait()
+    output = open(f"{root}/output{number}").read().strip()
     print(f"{name}: {output.splitlines()[-1] if output else 'no output'}", flush=True)
     if process.returncode != 0:
         failures.append(f"{name}: status {process.returncode}\n{output[-2000:]}")
