@@ -154,7 +154,8 @@ def soak():
         finish(process, name)
     for thread in threads:
         thread.join()
-    watcher.terminate()
+    # Whoever runs this may block other signals.
+    watcher.kill()
     watcher.wait()
     for domain in os.listdir(one):
         if domain not in (".prefs", "NSGlobalDomain"):
@@ -216,7 +217,7 @@ finally:
         subprocess.run(["fusermount3", "-u", "-z", point], stderr=subprocess.DEVNULL)
     for process in started:
         if process.poll() is None:
-            process.terminate()
+            process.kill()
             process.wait()
     try:
         os.kill(owner(), signal.SIGTERM)
