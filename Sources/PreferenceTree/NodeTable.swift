@@ -235,7 +235,12 @@ extension NodeTable {
       byDomain[new] = node
     }
     for path in paths(in: old) {
-      if let file = self[path]?.keyFile { rename(file, to: KeyPath(domain: new, key: path.key)) }
+      guard let file = self[path]?.keyFile else { continue }
+      rename(file, to: KeyPath(domain: new, key: path.key))
+      // A text that is being written goes on from the value, which has moved too.
+      if let origin = file.origin, origin.location.domain == old {
+        file.origin?.location = Location(origin.location.place, new)
+      }
     }
     for (path, node) in byScratch where path.parent == .domain(old) {
       rename(node, to: ScratchPath(parent: .domain(new), name: path.name))

@@ -141,6 +141,20 @@ import Testing
     }
   }
 
+  @Test("a text that is being written, and a truncation, go on when their domain is renamed")
+  func renamedDomain() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      // From the first open(2) on, the kernel sends no RELEASE: the keys count as being created.
+      let outcome = sandbox.shell(
+        """
+        echo 43 > $M/d/Integer; mkdir $M/a $M/c; echo 123456 > $M/a/I; echo abc > $M/c/S
+        (printf -- -; mv $M/a $M/b; echo 9) > $M/a/I; cat $M/b/I
+        : > $M/c/S; mv $M/c $M/e; sleep 0.5; cat $M/e/S; defaults read b I; defaults read e S
+        """)
+      #expect(outcome.output == "-9\n-9\n\n", "\(outcome)")
+    }
+  }
+
   @Test("no file of a read-only mount shows permission to write")
   func readOnly() throws {
     try withMount(["-o", "ro"], prepare: Fixture.make) {
