@@ -213,16 +213,25 @@ try:
     if log:
         print("log:", log[-2000:])
 finally:
+    for process in started[2:]:
+        process.kill()
+        process.wait()
     for point in (one, two):
         subprocess.run(["fusermount3", "-u", "-z", point], stderr=subprocess.DEVNULL)
-    for process in started:
-        if process.poll() is None:
+    # A driver that is still there would start another prefsd.
+    for process in started[:2]:
+        try:
+            process.wait(20)
+        except subprocess.TimeoutExpired:
             process.kill()
-            process.wait()
     try:
         os.kill(owner(), signal.SIGTERM)
     except (OSError, ValueError):
         pass
-    shutil.rmtree(root, ignore_errors=True)
+    # prefsd saves what it has, for a moment.
+    end = time.time() + 10
+    while os.path.exists(root) and time.time() < end:
+        shutil.rmtree(root, ignore_errors=True)
+        time.sleep(0.1)
 print("\n".join(failures) or "no fault")
 sys.exit(1 if failures else 0)
