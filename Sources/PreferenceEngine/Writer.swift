@@ -148,6 +148,7 @@ final class Writer: Sendable {
       let now = Instant.now
       settlements.writeNote()
       store.journal.releaseIfDue(now)
+      // Memory is freed by a change, and once the last of what is kept for a while is forgotten.
       let forgettingNext = store.lists.forgetOld(now)
       if store.lists.version != version || forgettingNext == nil && forgetting != nil {
         tidying.note(now)
