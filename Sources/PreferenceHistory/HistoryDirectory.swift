@@ -42,7 +42,8 @@ public struct HistoryDirectory: Sendable {
 
   /// Returns what the files have, as a whole: their `bytes`, and `gaps`, how often changes are
   /// missing; `since`, the time of the oldest change, and `until`, when a file was last written, if
-  /// there is one. Cost: all files are read, 64 MiB at most, but only the oldest one is decoded.
+  /// there is one. Cost: all files are read and summed, 64 MiB at most, but only the oldest
+  /// one is decoded.
   public func summary() throws(SystemError) -> ValueDictionary {
     var (bytes, gaps) = (0, 0)
     var summary: ValueDictionary = [:]
@@ -50,7 +51,7 @@ public struct HistoryDirectory: Sendable {
     for number in numbers {
       guard let status = try Files.linkStatus(file(number)) else { continue }
       bytes += Int(clamping: status.st_size)
-      gaps += try HistoryFile.gapCount(file(number))
+      gaps += HistoryFile.gapCount(file(number))
       summary["until"] = .date(AbsoluteTime(Timestamp(status.st_mtim)))
     }
     summary["bytes"] = .integer(WideInteger(UInt64(clamping: bytes)))

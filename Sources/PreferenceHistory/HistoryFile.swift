@@ -71,19 +71,28 @@ enum HistoryFile {
     return contents
   }
 
-  /// Returns how many records of a file are gaps. Looks at their lengths and kinds alone.
-  static func gapCount(_ path: String) throws(SystemError) -> Int {
-    let bytes = try Files.contents(path, limit: largest) ?? []
+  /// Returns how often changes are missing from a file: the gaps in it, and one more if it is
+  /// damaged, cannot be read, or is of a later version. Checks checksums, but decodes no change.
+  static func gapCount(_ path: String) -> Int {
+    guard let bytes = try? Files.contents(path, limit: largest) ?? [] else { return 1 }
+    guard !bytes.isEmpty else { return 0 }
+    guard bytes.starts(with: magic), bytes.count >= headerSize, bytes[8] == 1 else { return 1 }
     var (count, position) = (0, headerSize)
     while position < bytes.count {
-      var reader = ByteReader(bytes[position...])
-      guard let length = try? reader.number(UInt32.self),
-        (try? reader.removeNext(12)) != nil, let kind = try? reader.number(UInt8.self)
-      else { break }
-      if kind == 3 { count += 1 }
-      position += 16 + Int(length)
+      guard let content = content(bytes, at: position) else { return count + 1 }
+      if content.dropFirst(8).first == 3 { count += 1 }
+      position = content.endIndex
     }
     return count
+  }
+
+  /// Returns the number and payload of the record at the offset; nil if it is damaged.
+  private static func content(_ bytes: [UInt8], at offset: Int) -> ArraySlice<UInt8>? {
+    var reader = ByteReader(bytes[offset...])
+    guard let length = try? reader.number(UInt32.self), let sum = try? reader.number(UInt32.self),
+      let content = try? reader.removeNext(8 + Int(length)), Checksum.crc32c(content) == sum
+    else { return nil }
+    return content
   }
 
   /// Adds the record at the offset to what was read.
@@ -91,15 +100,12 @@ enum HistoryFile {
   private static func record(
     _ bytes: [UInt8], at offset: Int, into contents: inout Contents
   ) -> Int? {
-    var reader = ByteReader(bytes[offset...])
-    guard let length = try? reader.number(UInt32.self), let sum = try? reader.number(UInt32.self),
-      let content = try? reader.removeNext(8 + Int(length)), Checksum.crc32c(content) == sum
-    else { return nil }
+    guard let content = content(bytes, at: offset) else { return nil }
     var payload = ByteReader(content)
     guard let number = try? payload.number(UInt64.self), number < 1 << 62,
       (try? payload.read(number, into: &contents)) != nil
     else { return nil }
-    return offset + 16 + Int(length)
+    return content.endIndex
   }
 
   /// Appends a change, and the source that it names, where the file lacks that.

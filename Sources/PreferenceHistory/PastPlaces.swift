@@ -60,16 +60,32 @@ package final class PastPlaces: PersistentPlaces {
     state.withLock { if $0.later.last <= later.last { $0.later = later } }
   }
 
+  /// The most lists that the owner is asked for in one message: they may be large.
+  private static let mostAtOnce = 16
+
+  /// Keeps the locations as they were. Cost: two questions to the owner for each 16 that are not
+  /// known yet.
+  private func load(_ locations: [Location]) throws(EngineError) {
+    var missing = state.withLock { state in locations.filter { state.locations[$0] == nil } }[...]
+    while !missing.isEmpty {
+      let part = Array(missing.prefix(Self.mostAtOnce))
+      missing = missing.dropFirst(part.count)
+      let now = try present.snapshots(of: part)
+      try update()
+      state.withLock { state in
+        for (location, now) in zip(part, now) where state.locations[location] == nil {
+          let changes = state.later[location]
+          state.locations[location] = changes.map { Self.past(now, $0) } ?? Past(snapshot: now)
+        }
+      }
+    }
+  }
+
   /// The location as it was.
   private func past(_ location: Location) throws(EngineError) -> Past {
     if let known = state.withLock({ $0.locations[location] }) { return known }
-    let now = try present.snapshots(of: [location]).first ?? LocationSnapshot()
-    try update()
-    return state.withLock { state in
-      let past = state.later[location].map { Self.past(now, $0) } ?? Past(snapshot: now)
-      state.locations[location] = past
-      return past
-    }
+    try load([location])
+    return state.withLock { $0.locations[location] } ?? Past(snapshot: LocationSnapshot())
   }
 
   /// A domain with changes taken back.
@@ -120,6 +136,7 @@ package final class PastPlaces: PersistentPlaces {
   }
 
   package func snapshots(of locations: [Location]) throws(EngineError) -> [LocationSnapshot] {
+    try load(locations)
     var all: [LocationSnapshot] = []
     for location in locations { all.append(try past(location).snapshot) }
     return all
@@ -135,6 +152,7 @@ package final class PastPlaces: PersistentPlaces {
     var found = try present.domains(in: place)
     try update()
     let changed = state.withLock { $0.later.locations(in: place) }
+    try load(changed)
     for location in changed {
       if try past(location).snapshot.exists {
         found.insert(location.domain)

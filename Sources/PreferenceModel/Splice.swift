@@ -1,5 +1,4 @@
 import PropertyList
-import Synchronization
 
 /// A write into the bytes of a string or of data, as pwrite(2) and ftruncate(2) make it: bytes at
 /// an offset, and how many bytes there are afterwards. With splices, a long text that comes in
@@ -38,51 +37,59 @@ public struct Splice: Equatable, Sendable {
   var end: Int { offset + bytes.count }
 }
 
-/// Bytes that grow at their end in place, while copies keep earlier states. A value that splices
-/// made is kept in this form until its list is rewritten.
+/// Bytes in chunks. States of the same bytes share the chunks that a splice has left alone. A value
+/// that splices made is kept in this form until its list is rewritten.
 ///
-/// A copy is cheap and does not change. Appending to the latest state costs what is appended, on
-/// average; any other write copies the bytes. Any thread may read and write. The states share one
-/// lock.
-struct SharedBytes: Sendable {
-  private final class Storage: Sendable {
-    let bytes: Mutex<[UInt8]>
+/// A copy costs O(1); a splice costs its bytes, two chunks, and a reference for each other chunk.
+struct ChunkedBytes: Sendable {
+  /// Each chunk has `chunkSize` bytes; the last one may have fewer.
+  private var chunks: [[UInt8]] = []
+  private(set) var count = 0
 
-    init(_ bytes: [UInt8]) { self.bytes = Mutex(bytes) }
+  private static let chunkSize = 1 << 14
+
+  init(_ bytes: [UInt8]) { write(bytes[...], at: 0) }
+
+  /// All bytes. Cost: O(count).
+  var array: [UInt8] {
+    var array: [UInt8] = []
+    array.reserveCapacity(count)
+    for chunk in chunks { array += chunk }
+    return array
   }
 
-  private let storage: Storage
-  let count: Int
-
-  init(_ bytes: [UInt8]) {
-    storage = Storage(bytes)
-    count = bytes.count
-  }
-
-  private init(_ storage: Storage, count: Int) { (self.storage, self.count) = (storage, count) }
-
-  /// A copy of all bytes. Cost: O(count).
-  var array: [UInt8] { storage.bytes.withLock { Array($0[..<count]) } }
-
-  /// Calls the body with the bytes in place, under the lock.
-  func withBytes<Result>(_ body: (ArraySlice<UInt8>) -> Result) -> Result {
-    storage.bytes.withLock { body($0[..<count]) }
+  /// The byte at an offset that is less than `count`.
+  subscript(offset: Int) -> UInt8 {
+    chunks[offset / Self.chunkSize][offset % Self.chunkSize]
   }
 
   /// The bytes after the splice, whose base must be their number.
-  func applying(_ splice: Splice) -> SharedBytes {
-    if splice.offset == count {
-      let isLatest = storage.bytes.withLock { bytes in
-        guard bytes.count == count else { return false }
-        bytes += splice.bytes
-        return true
-      }
-      if isLatest { return SharedBytes(storage, count: splice.count) }
+  func applying(_ splice: Splice) -> ChunkedBytes {
+    var result = self
+    if splice.end == splice.count { result.truncate(to: splice.offset) }
+    result.write(splice.bytes[...], at: splice.offset)
+    return result
+  }
+
+  private mutating func truncate(to size: Int) {
+    let (whole, rest) = size.quotientAndRemainder(dividingBy: Self.chunkSize)
+    if rest > 0 { chunks[whole].removeLast(chunks[whole].count - rest) }
+    chunks.removeLast(chunks.count - whole - (rest > 0 ? 1 : 0))
+    count = size
+  }
+
+  /// Puts the bytes in the place of those at the offset, which is at most `count`.
+  private mutating func write(_ bytes: ArraySlice<UInt8>, at offset: Int) {
+    var (rest, position) = (bytes, offset)
+    while !rest.isEmpty {
+      let (index, start) = position.quotientAndRemainder(dividingBy: Self.chunkSize)
+      let part = rest.prefix(Self.chunkSize - start)
+      if index == chunks.count { chunks.append([]) }
+      let end = Swift.min(start + part.count, chunks[index].count)
+      chunks[index].replaceSubrange(start..<end, with: part)
+      position += part.count
+      rest = rest.dropFirst(part.count)
     }
-    var copy = array
-    if splice.end == splice.count { copy.removeSubrange(splice.offset...) }
-    copy.replaceSubrange(
-      splice.offset..<Swift.min(copy.count, splice.end), with: splice.bytes)
-    return SharedBytes(copy)
+    count = Swift.max(count, position)
   }
 }

@@ -74,7 +74,7 @@ public struct StoredValue: Sendable {
   private enum Content: Sendable {
     case whole(Value)
     /// A long string, or data, that is being written in pieces.
-    case spliced(Kind, SharedBytes, isBare: Bool)
+    case spliced(Kind, ChunkedBytes, isBare: Bool)
   }
 
   private let content: Content
@@ -96,7 +96,7 @@ public struct StoredValue: Sendable {
     case .whole(let value): value
     case .spliced(.data, let bytes, _): .data(bytes.array)
     case .spliced(_, let bytes, _):
-      .string(bytes.withBytes { String(decoding: $0, as: UTF8.self) })
+      .string(String(decoding: bytes.array, as: UTF8.self))
     }
   }
 
@@ -193,10 +193,10 @@ extension StoredValue {
 
   /// Whether the splice would change nothing. Cost: O(the splice).
   func alreadyHas(_ splice: Splice) -> Bool {
-    guard splice.count == splice.base else { return false }
-    return withBytes { bytes in
-      bytes.dropFirst(splice.offset).prefix(splice.bytes.count).elementsEqual(splice.bytes)
-    } && (kind == .data || isBare == splice.isBare)
+    guard splice.count == splice.base, kind == .data || isBare == splice.isBare else {
+      return false
+    }
+    return splice.bytes.indices.allSatisfy { byte(at: splice.offset + $0) == splice.bytes[$0] }
   }
 
   private var isBare: Bool {
@@ -208,25 +208,28 @@ extension StoredValue {
     _ splice: Splice, time: Timestamp = Timestamp(nanoseconds: 0)
   ) -> StoredValue {
     let kept = Metadata(text: nil, modified: time, mode: metadata.mode)
-    let bytes: SharedBytes =
-      if case .spliced(_, let bytes, _) = content { bytes } else {
-        SharedBytes(withBytes { Array($0) })
-      }
+    let bytes =
+      if case .spliced(_, let bytes, _) = content { bytes } else { ChunkedBytes(wholeBytes) }
     return StoredValue(
       .spliced(kind, bytes.applying(splice), isBare: splice.isBare || kind == .data), kept)
   }
 
-  private func byte(at index: Int) -> UInt8 { withBytes { $0[$0.startIndex + index] } }
-
-  /// Calls the body with the bytes of a string or of data; with none for other kinds.
-  private func withBytes<Result>(_ body: (ArraySlice<UInt8>) -> Result) -> Result {
+  /// The byte at an offset of a string or data.
+  private func byte(at offset: Int) -> UInt8 {
     switch content {
-    case .spliced(_, let bytes, _): return bytes.withBytes(body)
-    case .whole(.data(let data)): return body(data[...])
-    case .whole(.string(let text)):
-      var text = text
-      return text.withUTF8 { body(ArraySlice($0)) }
-    case .whole: return body([])
+    case .spliced(_, let bytes, _): bytes[offset]
+    case .whole(.data(let data)): data[offset]
+    case .whole(.string(let text)): text.utf8[text.utf8.index(text.startIndex, offsetBy: offset)]
+    case .whole: 0
+    }
+  }
+
+  /// The bytes of a string or of data that splices have not made.
+  private var wholeBytes: [UInt8] {
+    switch content {
+    case .whole(.data(let data)): data
+    case .whole(.string(let text)): Array(text.utf8)
+    case .whole, .spliced: []
     }
   }
 }

@@ -104,7 +104,10 @@ final class StoreHistory: HistoryService {
   private func prepare(_ number: UInt64, _ domain: DomainName?) {
     do throws(EngineError) {
       let engine = try moment(number)
-      prepare(nil, number, engine) { () throws(EngineError) in _ = try engine.domains() }
+      // The names of all domains are made once for a moment, not again for each of the domains.
+      if !isPrepared(.moment(number, nil)) {
+        prepare(nil, number, engine) { () throws(EngineError) in _ = try engine.domains() }
+      }
       guard let domain else { return }
       prepare(domain, number, engine) { () throws(EngineError) in
         _ = try engine.keys(of: domain)

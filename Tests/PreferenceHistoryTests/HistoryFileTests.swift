@@ -70,6 +70,7 @@ import Testing
       for count in [sound.count + 1, all.count - 1] {
         sandbox.shell("rm \(directory.path)/*")
         try all.prefix(count).write(to: URL(fileURLWithPath: directory.path + "/1"))
+        #expect(try directory.summary()["gaps"] == 1)
         var next = try HistoryWriter(directory)
         #expect(next.lastNumber == 2 && next.lastTime == Timestamp(nanoseconds: 9_000_000_000))
         #expect(try next.append([Self.record("Next", nil, 1)]))
