@@ -12,16 +12,14 @@ public enum OwnerProgram {
   ///
   /// Where a service manager listens for `prefsd` (`prefsd.socket` of systemd), it is asked first;
   /// then `prefsd` runs as a service. It is `prefsd` of the usual store, so this process starts
-  /// another one if it looks for a different store. It is not asked for an owner that only reads.
+  /// another one if it looks for a different store. It is not asked where an owner only reads.
   /// - Parameter options: options for the program beside the store's directory.
   public static func start(
     _ surroundings: Surroundings, _ options: OwnerOptions = OwnerOptions()
   ) throws(EngineError) {
-    var options = surroundings.other.map { OwnerOptions(reading: $0) } ?? options
-    // Whoever cannot write, as in a kiosk or a service without a home, can still read.
-    if surroundings.stateObstacle != nil { options.isReadOnly = true }
-    if let path = surroundings.activationPath, !options.isReadOnly,
-      (try? activate(path, surroundings)) == true
+    let options = surroundings.other.map { OwnerOptions(reading: $0) } ?? options
+    if let path = surroundings.activationPath, options.user == nil,
+      surroundings.stateObstacle == nil, (try? activate(path, surroundings)) == true
     {
       return
     }
@@ -62,8 +60,6 @@ public enum OwnerProgram {
 
 /// How `prefsd` is started by a process that needs an owner.
 public struct OwnerOptions: Sendable {
-  /// Whether it writes nothing, until a client wants to change something.
-  public var isReadOnly = false
   /// Seconds from the first unsaved change of a list to its rewrite; nil: as usual.
   public var writeback: Double?
   /// The name of another user, whose store it reads.
@@ -74,10 +70,10 @@ public struct OwnerOptions: Sendable {
 
   /// Creates the options of an owner that only reads another user's store. It ends soon: nobody
   /// tells it what that user changes.
-  fileprivate init(reading other: Account) { (isReadOnly, user) = (true, other.name) }
+  fileprivate init(reading other: Account) { user = other.name }
 
   fileprivate var words: [String] {
-    (isReadOnly ? ["--read-only"] : []) + (writeback.map { ["--writeback", "\($0)"] } ?? [])
+    (writeback.map { ["--writeback", "\($0)"] } ?? [])
       + (user.map { ["--user", $0, "--idle", "0.5"] } ?? [])
   }
 }

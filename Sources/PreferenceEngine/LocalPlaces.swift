@@ -103,7 +103,10 @@ public final class LocalPlaces: PersistentPlaces, ReportService {
   public var version: UInt64 { store.lists.version }
 
   /// Returns when every change that was applied before is on the disk: fsync(2).
-  public func makeDurable() throws(EngineError) { try store.journal.synchronize() }
+  public func makeDurable() throws(EngineError) {
+    if let obstacle = store.savingObstacle(nil) { throw obstacle }
+    try store.journal.synchronize()
+  }
 
   /// Saves the location (nil: all locations) without waiting. The writer's thread calls the body,
   /// with the error or nil.

@@ -121,8 +121,7 @@ final class Writer: Sendable {
   /// Rewrites a list (nil: every list) at once, if it lacks a change. Calls the body with the error
   /// or nil: on the writer's thread, and on this one where the store is only read.
   func save(_ location: Location?, _ body: @escaping @Sendable (EngineError?) -> Void) {
-    // A store that is only read lacks nothing.
-    if store.isReadOnly { return body(nil) }
+    if store.isReadOnly { return body(store.savingObstacle(location)) }
     urgent.withLock { $0.append((location, body)) }
     bell.ring()
   }

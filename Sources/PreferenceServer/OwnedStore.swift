@@ -8,16 +8,18 @@ import SystemCalls
 
 /// A store that this process owns, and serves to other processes.
 ///
-/// One that is opened for reading only writes nothing, neither lists nor state. It gives the store
-/// up (`whenGivenUp`) as soon as a client asks for a change, or another process listens at its
-/// socket: that one owns the store, and clients go on with it.
+/// One that is opened for reading only, because it is another user's or its state directory cannot
+/// be written, writes nothing, neither lists nor state. It gives the store up (`whenGivenUp`) as
+/// soon as a client asks for a change, or another process listens at its socket: that one owns the
+/// store, and clients go on with it. It also does within 5 s of the moment at which the state
+/// directory can be written.
 public final class OwnedStore: Sendable {
   /// The persistent places of the store.
   public let places: LocalPlaces
   private let store: Store
   private let server: Server
   private let cloud: CloudKeeper?
-  private let asker = BlockingThreads(name: "prefs-name", most: 1)
+  private let askers = BlockingThreads(name: "prefs-waiting", most: 2)
 
   /// Takes the store's lock, replays its journal and begins to serve. Throws `.owned` when another
   /// process holds the lock. A store that is opened for reading is not locked.
@@ -62,19 +64,24 @@ public final class OwnedStore: Sendable {
     }
     if layout.isUserUnknown {
       log("the system does not know the name of this user; managed lists of users cannot be read")
-      _ = asker.run { [weak server] in Self.awaitName { server } }
+      giveUp(when: { Account.present != nil })
+    }
+    if readOnly, surroundings.other == nil, surroundings.stateObstacle != nil {
+      giveUp(when: { surroundings.stateObstacle == nil })
     }
   }
 
-  /// Gives the store up when the system knows the user's name: the next owner reads the user's
-  /// managed lists.
-  /// - Parameter server: returns the server; nil: it has ended. It must not be held while waiting.
-  private static func awaitName(_ server: () -> Server?) {
-    while server() != nil {
-      Instant.sleep(milliseconds: 5000)
-      guard Account.present != nil else { continue }
-      server()?.giveUp()
-      return
+  /// Gives the store up once the next owner can do more: read the user's managed lists, whose name
+  /// the system knows then, or write. A thread of its own asks every 5 s.
+  private func giveUp(when canDoMore: @escaping @Sendable () -> Bool) {
+    _ = askers.run { [weak server] in
+      // It is not held while this waits: nil, once it has ended.
+      while server != nil {
+        Instant.sleep(milliseconds: 5000)
+        guard canDoMore() else { continue }
+        server?.giveUp()
+        return
+      }
     }
   }
 

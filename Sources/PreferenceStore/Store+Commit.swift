@@ -174,6 +174,20 @@ extension Store {
 
   /// Whether there are replayed changes for lists that have not been read yet.
   public var hasPending: Bool { lists.state.withLock { !$0.pending.isEmpty } }
+
+  /// Why a store that is only read cannot save what its journal alone has of the location (nil: of
+  /// any); nil: the lists have everything.
+  public func savingObstacle(_ location: Location?) -> EngineError? {
+    let lacking = lists.state.withLock { state in
+      (Array(state.pending.keys) + state.domains.unsaved.keys)
+        .first { location == nil || location == $0 }
+    }
+    guard isReadOnly, let lacking else { return nil }
+    return EngineError(
+      .system(.readOnlyFileSystem), domain: lacking.domain,
+      "a change is in the journal alone, and is not saved before \(layout.stateDirectory) can be "
+        + "written")
+  }
 }
 
 extension StoreState {

@@ -9,13 +9,13 @@ import SystemCalls
 /// client.
 enum Program {
   private static let usage = """
-    usage: prefsd [--store DIRECTORY] [--read-only] [--writeback SECONDS] [--idle SECONDS] [-f]
-           prefsd --user NAME --read-only [--idle SECONDS] [-f]
+    usage: prefsd [--store DIRECTORY] [--writeback SECONDS] [--idle SECONDS] [-f]
+           prefsd --user NAME [--idle SECONDS] [-f]
 
     Owns the preferences of the user (or of DIRECTORY) and serves them to mounts and programs, which
-    start it themselves. It ends when there has been no client for 30 s (or --idle SECONDS).
+    start it themselves. It ends when there has been no client for 30 s (or --idle SECONDS). Where
+    the state directory cannot be written, it writes nothing, and ends as soon as it can be.
 
-      --read-only            write nothing, and end when a client wants to change something
       --user NAME            read that user's preferences, beside their owner (root only)
       --writeback SECONDS    time from a change to the rewriting of its list (1)
       -f                     stay in the foreground, log to standard error
@@ -29,7 +29,6 @@ enum Program {
     var store: String?
     var user: String?
     var idle = 30.0
-    var isReadOnly = false
     var writeback = 1.0
     var isForeground = false
 
@@ -40,7 +39,8 @@ enum Program {
         case "--store":
           guard let directory = rest.popFirst() else { return nil }
           store = directory
-        case "--read-only": isReadOnly = true
+        // Older clients say it; whether an owner only reads follows from its directories.
+        case "--read-only": break
         case "--user":
           guard let name = rest.popFirst() else { return nil }
           user = name
@@ -54,8 +54,7 @@ enum Program {
         default: return nil
         }
       }
-      // What root would write into a user's directories would be root's.
-      if user != nil, !isReadOnly || store != nil { return nil }
+      if user != nil, store != nil { return nil }
     }
 
     /// The surroundings of the store. Throws where there is no such user, or this is not root.
@@ -112,8 +111,11 @@ enum Program {
       let calls = ActivationSocket()
       defer { calls?.answer() }
       try Server.requireDescriptors()
+      let surroundings = try options.surroundings()
+      // What root would write into a user's directories would be root's.
+      let isReadOnly = surroundings.other != nil || surroundings.stateObstacle != nil
       let store = try OwnedStore(
-        options.surroundings(), readOnly: options.isReadOnly, writeback: options.writeback
+        surroundings, readOnly: isReadOnly, writeback: options.writeback
       ) { log($0) }
       if Background.isChild {
         Background.detach(log)

@@ -119,7 +119,7 @@ struct DriverProgram {
   private func member(_ surroundings: Surroundings, _ client: UInt64?) throws(EngineError) -> Member
   {
     var owner = OwnerOptions()
-    (owner.isReadOnly, owner.writeback) = (options.isReadOnly, options.writeback)
+    owner.writeback = options.writeback
     var manner = Member.Manner()
     (manner.isReadOnly, manner.hasLoop, manner.client) = (options.isReadOnly, true, client)
     let hasStarted = Atomic(false)

@@ -106,6 +106,9 @@ import Testing
           ask $home $PROBE get d M; ask $home defaults write d K 1 2>&1 | tail -1 | grep -o 'can be read, and not changed'
         done
         ask $PWD/ro defaults read d; stat -c '%U %a' /tmp/prefsfs-54322 | cut -d ' ' -f 2
+        owner=$(pgrep -u 54322 -f "^[^ ]*prefsd --store $PWD/ro/"); chown 54322 ro
+        for i in $(seq 100); do kill -0 $owner || break; sleep 0.1; done 2> /dev/null
+        kill -0 $owner 2> /dev/null || echo leaves it to one that writes
         ask /nonexistent pkill -x prefsd; rm -rf /tmp/prefsfs-54322
         """)
       #expect(
@@ -125,6 +128,7 @@ import Testing
               U = 3;
           }
           700
+          leaves it to one that writes
 
           """, "\(outcome)")
     }

@@ -303,6 +303,26 @@ struct TestStore {
     }
   }
 
+  @Test("a store that is only read says what it cannot save: the changes of its journal")
+  func readersLack() throws {
+    try withSandbox { sandbox in
+      do {
+        let test = try TestStore(sandbox)
+        try test.set("Key", "value")
+      }
+      let reader = try TestStore(sandbox, readOnly: true).store
+      let (other, lost) = (Location(.user, "other"), Errno.readOnlyFileSystem)
+      for _ in 0..<2 {
+        #expect(reader.savingObstacle(nil)?.reason == .system(lost))
+        #expect(reader.savingObstacle(TestStore.user)?.reason == .system(lost))
+        #expect(reader.savingObstacle(other) == nil)
+        #expect(try reader.lists.find("Key", at: TestStore.user)?.value == "value")
+      }
+      let test = try TestStore(sandbox)
+      #expect(test.store.savingObstacle(nil) == nil)
+    }
+  }
+
   @Test("a journal's torn end is passed over; damage in its middle puts the file aside")
   func tornJournal() throws {
     try withSandbox { sandbox in
