@@ -63,6 +63,10 @@ extension Lists {
     if found.isPacked, domain.format != .binary { Memory.giveBack() }
     return state.withLock { state in
       guard state.directories.appearances == appearances else { return false }
+      // A reader may be quicker than the thread that hears of new lists.
+      if domain.identity != nil, !isOwn, state.domains[location] == nil {
+        noteIfNew(location, &state)
+      }
       if state.adopt(domain, at: location) {
         noteLook(location, found, domain.identity, isFirst: !isOwn, &state)
       }

@@ -68,34 +68,36 @@ extension Lists {
     }
     var item = Changeset.Item(location, exists ? .createDomain : .removeDomain)
     state.withLock { state in
-      if exists, state.directories.existing?.contains(location) == true { item.before = .something }
-      noteAppearance(location, exists: exists, &state)
+      if exists, state.directories.had(location) == true { item.before = .something }
+      if exists, state.domains[location] == nil { noteIfNew(location, &state) }
       if exists {
-        state.directories.existing?.insert(location)
+        state.directories.existing[location.place]?.insert(location.domain)
       } else {
-        state.directories.existing?.remove(location)
+        state.directories.existing[location.place]?.remove(location.domain)
       }
       state.enqueue(PendingNotice(Changeset([item], time: .now)))
     }
   }
 
-  /// Notes for the history that a list is new, whose values are then changes; of one that was there
-  /// and was never read, the values from before are not known.
-  private func noteAppearance(_ location: Location, exists: Bool, _ state: inout StoreState) {
+  /// Notes for the history of a list, which is not in memory, whether it is new: then its values are
+  /// changes. Of one that was there and was never read, the values from before are not known.
+  func noteIfNew(_ location: Location, _ state: inout StoreState) {
     guard let seen, state.history.isOn, state.pending[location] == nil,
-      SearchList.persistentPlaces.contains(location.place)
+      SearchList.persistentPlaces.contains(location.place),
+      state.directories.had(location) == false, seen.noteNew(location)
     else { return }
-    if exists, state.directories.existing?.contains(location) == false, seen.noteNew(location) {
-      state.history.wake()
-    }
+    // Whoever compares the lists with those that were seen looks at this one, too.
+    state.directories.appearances += 1
+    state.history.wake()
   }
 
   /// Notes which lists there are. Call it once, when their directories are watched. Waits for disks.
   public func noteExisting() {
-    let all = SearchList.persistentPlaces.flatMap { place in
-      ((try? layout.domains(in: place)) ?? []).map { Location(place, $0) }
+    var existing: [Place: Set<DomainName>] = [:]
+    for place in SearchList.persistentPlaces {
+      existing[place] = try? layout.domains(in: place)
     }
-    state.withLock { $0.directories.existing = Set(all) }
+    state.withLock { $0.directories.existing = existing }
   }
 
   /// Has every reader of the location look again.

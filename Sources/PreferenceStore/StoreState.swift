@@ -75,11 +75,16 @@ struct StoreState {
     /// Counts changes that other programs made in lists that are not loaded. A thread that is
     /// reading a list for the first time reads it again when the count has changed.
     var appearances = 0
-    /// The lists that there were when the directories began to be watched; nil: it is not known.
-    /// Those that appear later are new.
-    var existing: Set<Location>?
+    /// The domains of each place that had a list when the directories began to be watched, and those
+    /// that came and went since. Places whose directory could not be listed are missing.
+    var existing: [Place: Set<DomainName>] = [:]
     /// Directories that were searched for the temporary files of crashed rewrites.
     var tidied: Set<String> = []
+
+    /// Whether there was a list at the location; nil: it is not known.
+    func had(_ location: Location) -> Bool? {
+      existing[location.place].map { $0.contains(location.domain) }
+    }
   }
 
   /// What a check found, whether a list can be replaced.

@@ -236,6 +236,45 @@ import Testing
     }
   }
 
+  @Test("a list that is new is in the history, whether a reader or the watch sees it first")
+  func newLists() throws {
+    try withSandbox { sandbox in
+      sandbox.makeList(sandbox.config + "/old.plist", "dict(Old=1)")
+      var store = try open(sandbox)
+      // Before the owner knows which lists there are, it tells of none that it is new.
+      sandbox.makeList(sandbox.config + "/early.plist", "dict(Early=1)")
+      _ = try store.lists.find("Early", at: Location(.user, "early"))
+      store.lists.noteExisting()
+      _ = try store.lists.find("Old", at: Location(.user, "old"))
+      let (first, second) = (Location(.user, "first"), Location(.anyUser, "second"))
+      let (third, fourth) = (Location(.managed, "third"), Location(.user, "fourth"))
+      sandbox.makeList(store.layout.path(first), "dict(ReadFirst=1)")
+      #expect(try store.lists.find("ReadFirst", at: first)?.value == 1)
+      store.lists.refresh(first)
+      sandbox.makeList(store.layout.path(second), "dict(SeenFirst=2)")
+      store.lists.refresh(second)
+      #expect(try store.lists.find("SeenFirst", at: second)?.value == 2)
+      #expect(try lines(store).sorted() == ["ReadFirst: none -> 1", "SeenFirst: none -> 2"])
+      sandbox.makeList(store.layout.path(third), "dict(ReadAndChanged=3)")
+      #expect(try store.lists.find("ReadAndChanged", at: third)?.value == 3)
+      sandbox.makeList(store.layout.path(third), "dict(ReadAndChanged=4)")
+      store.lists.refresh(third)
+      #expect(
+        try lines(store).suffix(2) == ["ReadAndChanged: none -> 3", "ReadAndChanged: 3 -> 4"])
+      // One that nobody has read before somebody asks for the history.
+      sandbox.makeList(store.layout.path(fourth), "dict(NeverRead=5)")
+      store.lists.refresh(fourth)
+      _ = store.history.report()
+      #expect(try lines(store).last == "NeverRead: none -> 5")
+      store.unlock()
+      // Nothing is added twice.
+      store = try open(sandbox)
+      store.lists.noteExisting()
+      for location in [first, second, third, fourth] { try store.lists.load(location) }
+      #expect(try lines(store).count == 5)
+    }
+  }
+
   @Test("Off removes what there is and keeps nothing; without it changes are kept again")
   func off() throws {
     try withSandbox { sandbox in
