@@ -54,7 +54,7 @@ struct ListWatcher {
   /// What is watched and polled.
   private var directories = Directories()
   /// The places that are watched beside those of the search list: managed lists of other users.
-  private var others: [Place] = []
+  private var others: Set<Place> = []
   /// The lists that polled places had at the last look.
   private var listed: [Place: Set<Location>] = [:]
   private var nextPoll: Instant?
@@ -92,10 +92,15 @@ struct ListWatcher {
   private var identities: [String: [UInt64]] {
     var found: [String: [UInt64]] = [:]
     for path in Array(directories.places.keys) + [layout.stateDirectory] {
-      guard let status = try? Files.status(path) else { continue }
-      found[path] = [UInt64(status.st_dev), UInt64(status.st_ino)]
+      found[path] = Self.identity(path)
     }
     return found
+  }
+
+  /// Device and inode of a directory; nil where there is none.
+  private static func identity(_ path: String) -> [UInt64]? {
+    guard let status = (try? Files.status(path)) ?? nil else { return nil }
+    return [UInt64(status.st_dev), UInt64(status.st_ino)]
   }
 
   /// Whether files of the state directory may have been removed before the last `changes`.
@@ -120,21 +125,11 @@ struct ListWatcher {
   /// - Parameter others: the managed places whose lists are watched too, beside those of the search
   ///   list, which may be among them; nil: those of the last call.
   mutating func begin(_ others: [Place]? = nil, report: (LogLine) -> Void) {
-    self.others = others?.filter { !$0.isForced } ?? self.others
+    if let others { self.others = Set(others.filter { !$0.isForced }) }
     directories = Directories()
     areAdditionsInDoubt = true
     for (place, path) in layout.listDirectories + self.others.map({ ($0, layout.directory($0)) }) {
-      directories.places[path, default: []].append(place)
-      guard let watch else {
-        directories.polled.append(place)
-        continue
-      }
-      do throws(SystemError) {
-        try begin(path, place, watch)
-      } catch {
-        report("changes in \(path) are seen every 2 s only: \(error)")
-        directories.polled.append(place)
-      }
+      include(place, path, report)
     }
     watchState()
     (seen, hasBegun) = (identities, true)
@@ -146,6 +141,35 @@ struct ListWatcher {
     listed = listed.filter { directories.polled.contains($0.key) }
     for place in directories.polled where listed[place] == nil {
       _ = listsThatCameOrWent(in: place)
+    }
+  }
+
+  /// Watches further managed places, as far as they are not watched. Their additions must be looked
+  /// at afterwards. Cost: that of their directories, however many are watched.
+  mutating func add(_ places: Set<Place>, report: (LogLine) -> Void) {
+    for place in places where !place.isForced && others.insert(place).inserted {
+      let path = layout.directory(place)
+      include(place, path, report)
+      seen[path] = Self.identity(path)
+      if directories.polled.last == place { _ = listsThatCameOrWent(in: place) }
+    }
+    if directories.polls, nextPoll == nil {
+      nextPoll = Instant.now.advanced(milliseconds: Self.pollInterval)
+    }
+  }
+
+  /// Watches a directory of lists, or polls it.
+  private mutating func include(_ place: Place, _ path: String, _ report: (LogLine) -> Void) {
+    directories.places[path, default: []].append(place)
+    guard let watch else {
+      directories.polled.append(place)
+      return
+    }
+    do throws(SystemError) {
+      try begin(path, place, watch)
+    } catch {
+      report("changes in \(path) are seen every 2 s only: \(error)")
+      directories.polled.append(place)
     }
   }
 

@@ -16,8 +16,8 @@ import SystemCalls
 /// directory anew; where that fails, it tries again each second.
 ///
 /// Threads: `wake` and `save` may be called by any thread; `start` and `stop` belong to
-/// `LocalPlaces`, the rest to the writer's thread. Locks: `isStopping`, `urgent`, `thread` and
-/// `lastIdentity`, each for a look, with no lock inside of it. The schedule needs none: only the
+/// `LocalPlaces`, the rest to the writer's thread. Locks: `isStopping`, `urgent`, `thread`,
+/// `doubtful` and `lastIdentity`, each for a look, with no lock inside of it. The schedule needs none: only the
 /// writer's thread has it.
 final class Writer: Sendable {
   private let store: Store
@@ -30,9 +30,9 @@ final class Writer: Sendable {
   private let urgent = Mutex<[(location: Location?, body: @Sendable (EngineError?) -> Void)]>([])
   private let thread = Mutex<WorkerThread?>(nil)
   private let lastIdentity: Mutex<StoreIdentity>
-  /// Whether a managed list of another user has been read for the first time, so that its directory
-  /// must be watched.
-  private let isPlaceNew = Atomic<Bool>(false)
+  /// The managed places that are new, so that their directories must be watched, or whose additions
+  /// may be different ones.
+  private let doubtful = Mutex<Set<Place>>([])
 
   /// When one location is to be rewritten.
   private struct Schedule {
@@ -132,8 +132,8 @@ final class Writer: Sendable {
     var (tidying, version) = (Memory.Tidying(), store.lists.version)
     var forgetting: Instant?
     var watcher = ListWatcher(store.layout, report: log)
-    store.lists.onNewPlace { [weak self] in
-      self?.isPlaceNew.store(true, ordering: .releasing)
+    store.lists.onDoubtfulPlace { [weak self] place in
+      self?.doubtful.withLock { _ = $0.insert(place) }
       self?.bell.ring()
     }
     for place in Place.forced { store.lists.loadAdditions(of: place) }
@@ -248,8 +248,13 @@ final class Writer: Sendable {
   /// and makes a removed state directory anew.
   private func look(_ watcher: inout ListWatcher, _ revival: inout Revival) {
     let known = { [store] in store.lists.loadedLocations }
-    if isPlaceNew.exchange(false, ordering: .acquiringAndReleasing) {
-      watcher.begin(store.lists.managedPlaces, report: log)
+    let doubtful = doubtful.withLock { places in
+      defer { places = [] }
+      return places
+    }
+    if !doubtful.isEmpty {
+      watcher.add(doubtful, report: log)
+      store.lists.refreshAdditions(of: doubtful)
     }
     for location in watcher.changes(known: known, report: log) { store.lists.refresh(location) }
     if watcher.hasBegun {

@@ -16,6 +16,7 @@ public final class StoreControl: ControlService {
   public let history: any HistoryService
   /// The other users whose managed places were asked for.
   private let users = Mutex<Set<String>>([])
+  private let directories: ManagedDirectories
 
   /// Creates what the control directory of one mount shows.
   /// - Parameters:
@@ -30,6 +31,7 @@ public final class StoreControl: ControlService {
   ) {
     (self.search, self.owner, self.layout, self.about) = (search, owner, layout, about)
     history = StoreHistory(search.places, owner)
+    directories = ManagedDirectories(layout)
   }
 
   public func engine(of place: Place) -> any Engine {
@@ -54,16 +56,17 @@ public final class StoreControl: ControlService {
     try EngineError.wrapping { () throws(SystemError) in
       let directory = layout.directory(.managed)
       let names = try Files.names(in: directory, withDirectories: true) ?? []
-      let made = names.filter {
-        Files.isDirectory("\(directory)/\($0)")
-          && layout.domain(ofFragments: $0, in: .managed) == nil
-      }
+      // The loop asks: it waits for no name service.
+      let kinds = directories.kinds(
+        of: names.filter { Files.isDirectory("\(directory)/\($0)") }, asking: .later({}))
+      let made = Set(kinds.filter { $0.value != .fragments }.keys)
       // Directories that the next rewrite of a list makes.
-      let begun = users.withLock { $0 }.union([layout.userName]).filter { user in
+      let asked = users.withLock { $0 }.union([layout.userName])
+      let begun = asked.subtracting(made).filter { user in
         let domains = try? search.places.domains(in: layout.managedPlace(of: user))
         return !user.isEmpty && domains?.isEmpty == false
       }
-      return Array(Set(made).union(begun))
+      return Array(made.union(begun))
     }
   }
 

@@ -11,12 +11,20 @@ import SystemCalls
 /// None of these files is ever written. A file that cannot be read, or is not a dictionary, makes
 /// its domain unreadable in the place, as a damaged list does. Hidden files do not count.
 ///
-/// Threads: any; it has no state. A call reads files, and may wait for a disk.
-struct FragmentReader {
+/// Threads: any; it has no state but what is known of users. A call reads files, and may wait for a
+/// disk.
+struct FragmentReader: Sendable {
   private let layout: StoreLayout
+  private let directories: ManagedDirectories
   private static let suffix = ".plist"
 
-  init(_ layout: StoreLayout) { self.layout = layout }
+  init(_ layout: StoreLayout) {
+    self.layout = layout
+    directories = ManagedDirectories(layout)
+  }
+
+  /// How the name service is asked which names are users'.
+  typealias Asking = ManagedDirectories.Asking
 
   /// A file, or a directory that could not be listed, and the domain that it is about.
   private struct Source {
@@ -27,13 +35,13 @@ struct FragmentReader {
 
   /// What identifies the state of the place's fragments on the disk: an equal result means that
   /// nothing has changed. Cost: a listing of each directory, and a stat(2) for each file.
-  func state(of place: Place) -> [String] {
-    sources(of: place).map { PlaceAdditions.fileState($0.path) }
+  func state(of place: Place, _ asking: Asking) -> [String] {
+    sources(of: place, asking).map { PlaceAdditions.fileState($0.path) }
   }
 
   /// Adds what the place's fragments set to what its profiles set.
-  func add(_ place: Place, to additions: inout PlaceAdditions) {
-    for source in sources(of: place) {
+  func add(_ place: Place, to additions: inout PlaceAdditions, _ asking: Asking) {
+    for source in sources(of: place, asking) {
       do throws(EngineError) {
         guard let list = try read(source) else { continue }
         let values = list.values.dictionary
@@ -69,9 +77,9 @@ struct FragmentReader {
   }
 
   /// The files of a place, in the order in which they apply.
-  private func sources(of place: Place) -> [Source] {
+  private func sources(of place: Place, _ asking: Asking) -> [Source] {
     guard place == .vendor else {
-      return layout.hasLists(place) ? fragments(in: layout.directory(place), place) : []
+      return layout.hasLists(place) ? fragments(in: layout.directory(place), place, asking) : []
     }
     // The first directory of the path counts, so it applies last.
     return layout.vendorDirectories.reversed().flatMap { directory in
@@ -80,15 +88,21 @@ struct FragmentReader {
           Source(path: "\(directory)/\(name)", domain: $0)
         }
       }
-      return lists + fragments(in: directory, place)
+      return lists + fragments(in: directory, place, asking)
     }
   }
 
-  private func fragments(in directory: String, _ place: Place) -> [Source] {
-    Self.names(in: directory).flatMap { name -> [Source] in
-      guard let domain = layout.domain(ofFragments: name, in: place) else { return [] }
+  private func fragments(in directory: String, _ place: Place, _ asking: Asking) -> [Source] {
+    let names = Self.names(in: directory).filter {
+      layout.domain(ofFragments: $0, in: place) != nil && Files.isDirectory("\(directory)/\($0)")
+    }
+    // Only there, users have directories beside those of fragments.
+    let kinds = place == .managed ? directories.kinds(of: names, asking: asking) : [:]
+    return names.flatMap { name -> [Source] in
+      guard kinds[name, default: .fragments] == .fragments,
+        let domain = layout.domain(ofFragments: name, in: place)
+      else { return [] }
       let path = "\(directory)/\(name)"
-      guard Files.isDirectory(path) else { return [] }
       do throws(SystemError) {
         let files = try Files.names(in: path) ?? []
         return files.filter { $0.hasSuffix(Self.suffix) && !$0.hasPrefix(".") }

@@ -6,10 +6,17 @@ import SystemCalls
 // their place, and is in no list or journal: readers get both together.
 
 extension Lists {
-  /// Sets the body that is called when the profiles of another user have been read for the first
-  /// time, so that their directory is watched. Any thread calls it; it must not wait.
-  public func onNewPlace(_ body: @escaping @Sendable () -> Void) {
-    placeAdded.withLock { $0 = body }
+  /// Sets the body that is called with a managed place whose additions have been read for the first
+  /// time, so that its directory is watched, and with one whose additions may be different ones
+  /// because the name service has said which names are users'. The body then has `refreshAdditions`
+  /// called. Any thread calls it; it must not wait.
+  public func onDoubtfulPlace(_ body: @escaping @Sendable (Place) -> Void) {
+    placeInDoubt.withLock { $0 = body }
+  }
+
+  private func noteDoubtful(_ place: Place) {
+    let body = placeInDoubt.withLock { $0 }
+    body?(place)
   }
 
   /// The managed places whose profiles have been read: those that were asked for.
@@ -24,35 +31,41 @@ extension Lists {
     guard state.withLock({ $0.additions.all[place] == nil }) else { return }
     readingAdditions.withLock { _ in
       guard state.withLock({ $0.additions.all[place] == nil }) else { return }
-      let read = readAdditions(of: place)
+      // The first values count at once: they wait until it is known which names are users'.
+      let read = readAdditions(of: place, .now)
       state.withLock { $0.additions.all[place] = read }
       report(read.settings, since: PlaceAdditions())
-      if case .managedFor = place { placeAdded.withLock { $0 }?() }
+      if case .managedFor = place { noteDoubtful(place) }
     }
   }
 
-  private func readAdditions(of place: Place) -> AdditionsTable.Additions {
-    let state = additionsState(of: place)
+  private func readAdditions(
+    of place: Place, _ asking: FragmentReader.Asking
+  ) -> AdditionsTable.Additions {
+    let state = additionsState(of: place, asking)
     var settings = PlaceAdditions()
     if place.isManaged, let profiles { settings = profiles.settings(of: place, at: .now) }
-    fragments.add(place, to: &settings)
+    fragments.add(place, to: &settings, asking)
     return AdditionsTable.Additions(state: state, settings: settings)
   }
 
   /// What identifies the state of the place's additions on the disk.
-  private func additionsState(of place: Place) -> [String] {
-    (place.isManaged ? profiles?.state(of: place) ?? [] : []) + fragments.state(of: place)
+  private func additionsState(of place: Place, _ asking: FragmentReader.Asking) -> [String] {
+    (place.isManaged ? profiles?.state(of: place) ?? [] : []) + fragments.state(of: place, asking)
   }
 
   /// Reads the additions again of each place where a file has changed or a profile has ended, and
-  /// publishes what became of the keys. The caller then notifies observers. Cost: for each place
-  /// that has been asked for, a look at its files (`ProfileReading.state`). The writer's thread
-  /// calls it.
-  public func refreshAdditions() {
-    for (place, known) in state.withLock({ $0.additions.all }) {
+  /// publishes what became of the keys. The caller then notifies observers. Cost: for each place, a
+  /// look at its files (`ProfileReading.state`). The writer's thread calls it.
+  /// - Parameter places: the places to look at, as far as they have been asked for; nil: all.
+  public func refreshAdditions(of places: Set<Place>? = nil) {
+    let asking = FragmentReader.Asking.later { [weak self] in self?.noteDoubtful(.managed) }
+    let all = state.withLock { $0.additions.all }
+    for place in places ?? Set(all.keys) {
+      guard let known = all[place] else { continue }
       let isOutdated = known.settings.isOutdated(at: .now)
-      guard additionsState(of: place) != known.state || isOutdated else { continue }
-      let read = readAdditions(of: place)
+      guard additionsState(of: place, asking) != known.state || isOutdated else { continue }
+      let read = readAdditions(of: place, asking)
       adopt(read, known, place)
       report(read.settings, since: known.settings)
     }

@@ -15,7 +15,8 @@ import SystemCalls
 ///
 /// Locks: `state` guards what is known of lists and journal. No list is read or written under it.
 /// `readingAdditions` is held while profiles and fragments are read for the first time, which may
-/// wait for a disk; `state` and `placeAdded` are taken inside of it, each for a moment.
+/// wait for a disk, and 5 s for the name service; `state` and `placeInDoubt` are taken inside of
+/// it, each for a moment.
 public final class Lists: Sendable {
   /// Where lists, journal and lock lie.
   let layout: StoreLayout
@@ -27,8 +28,8 @@ public final class Lists: Sendable {
   let fragments: FragmentReader
   /// Held while the additions of a place are read for the first time.
   let readingAdditions = Mutex(())
-  /// Called when the profiles of another user were read for the first time.
-  let placeAdded = Mutex<(@Sendable () -> Void)?>(nil)
+  /// Called with a managed place that is new, or whose additions may be different ones.
+  let placeInDoubt = Mutex<(@Sendable (Place) -> Void)?>(nil)
   let state: Mutex<StoreState>
   /// The number of the last change, the state's own.
   let changeNumber: ChangeNumber

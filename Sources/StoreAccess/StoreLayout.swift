@@ -49,10 +49,9 @@ public struct StoreLayout: Sendable {
   /// Notes that the user's name may be known later.
   mutating func noteUnknownUser() {
     let names = (try? Files.names(in: managedDirectory, withDirectories: true)) ?? nil
-    isUserUnknown = (names ?? []).contains { name in
-      name != "." && name != ".." && domain(ofFragments: name, in: .managed) == nil
-        && Files.isDirectory("\(managedDirectory)/\(name)")
-    }
+    let directories = (names ?? []).filter { Files.isDirectory("\(managedDirectory)/\($0)") }
+    let kinds = ManagedDirectories(self).kinds(of: directories, asking: .never)
+    isUserUnknown = kinds.values.contains { $0 != .fragments }
   }
 
   private static let globalName = ".GlobalPreferences"

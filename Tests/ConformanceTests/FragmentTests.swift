@@ -165,6 +165,45 @@ import Testing
     }
   }
 
+  @Test("a user's directory is no directory of fragments, also where the user is called martin.d")
+  func users() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        \(Self.helpers)
+        cp /etc/passwd passwd; echo "test.d:x:54325:54325::/none:/bin/sh" >> passwd
+        give $S/managed/test.d/com.example.editor.plist "$(key A 1)"
+        give $S/managed/away.d/com.example.editor.plist "$(key A 1)"
+        give $S/managed/com.example.editor.d/50-a.plist "$(key A 2)"
+        give $S/managed/com.example.editor.d/com.example.vendor.plist "$(key B 3)"
+        cat > ask <<'END'
+        mount --bind passwd /etc/passwd; prefsfs $M
+        defaults write $S/managed/wrote.d/com.example.editor A -int 1
+        defaults read --effective; ls $M/.prefs/places/managed-for | xargs; fusermount3 -u $M
+        defaults check $S; echo "[$?]"
+        mv $S/managed/test.d/com.example.editor.plist $S/managed/test.d/5-a.plist
+        defaults check $S | grep -o 'test.d: lists.*'
+        sleep 1.2; defaults read --effective
+        END
+        S=$S unshare -m bash ask
+        """)
+      #expect(
+        outcome.output.replacing(sandbox.system, with: "S") == """
+          com.example.editor A: 2 (managed, forced)
+          com.example.editor B: 3 (managed, forced)
+          away.d test.d wrote.d
+          S/managed/away.d: lists of the user away.d, or fragments of the domain away? \
+          They count for that user alone; for all, name them as 50-NAME.plist
+          [1]
+          test.d: lists of the user test.d, or fragments of the domain test? \
+          They count for that user alone; for all, put the values into test.plist
+          com.example.editor A: 2 (managed, forced)
+          com.example.editor B: 3 (managed, forced)
+
+          """, "\(outcome)")
+    }
+  }
+
   @Test("a fragment that is installed, replaced or removed is announced")
   func announced() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in

@@ -30,4 +30,30 @@ import Testing
       }
     }
   }
+
+  @Test("managed places that are added are watched, and what is watched stays so")
+  func added() throws {
+    try withSandbox { sandbox in
+      let layout = StoreLayout(
+        userDirectory: sandbox.config, systemDirectory: sandbox.system,
+        stateDirectory: sandbox.state + "/s", hostIdentifier: "HOST", userName: "ada")
+      let users = ["bob", "eve"]
+      for user in users { sandbox.shell("mkdir -p $PREFSFS_SYSTEM_DIR/managed/\(user)") }
+      var watcher = ListWatcher(layout) { _ in }
+      watcher.begin { _ in }
+      _ = watcher.changes(known: { [] }, report: { _ in })
+      for user in users { watcher.add([.managedFor(user), .managed]) { _ in } }
+      #expect(!watcher.hasBegun)
+      sandbox.makeList(sandbox.config + "/d.plist", "dict(K=1)")
+      for user in users {
+        sandbox.makeList("\(sandbox.system)/managed/\(user)/d.plist", "dict(K=1)")
+      }
+      let changed = watcher.changes(known: { [] }, report: { _ in })
+      #expect(
+        changed == [
+          Location(.user, "d"), Location(.managedFor("bob"), "d"),
+          Location(.managedFor("eve"), "d"),
+        ])
+    }
+  }
 }

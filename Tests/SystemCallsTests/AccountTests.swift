@@ -23,6 +23,9 @@ import Testing
     #expect(Account.named("0") == nil && Account.named("-h") == nil && Account.named("") == nil)
     #expect(Account.named("root")?.home == "/root")
     #expect(Account.numbered(4_000_000_001) == nil)
+    #expect(Account.names(in: lines) == ["a", "b", "c"])
+    let names: Set = ["root", "-h", "0", "nobody-knows", ""]
+    #expect(Account.local(among: names) == ["root"] && Account.served(among: names) == ["root"])
   }
 
   @Test("the output of a program is what it wrote, and a program that hangs is ended")

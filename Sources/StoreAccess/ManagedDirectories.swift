@@ -1,0 +1,161 @@
+import PreferenceModel
+import Synchronization
+import SystemCalls
+
+/// Tells the directories of users from those of fragments in the directory of managed lists:
+/// `martin.d` may have the lists of the user martin.d, or fragments of the domain martin.
+///
+/// The name service says which users there are; a name that is not in passwd(5) is looked up with
+/// getent(1). The files say what somebody has put there. Where both are possible, the directory
+/// counts for the user alone, so that nothing is forced on others by mistake.
+///
+/// Threads: any. One lock, held for a look. Only a call with `.now` waits for the name service, 5 s at
+/// most; others go on with what was last known.
+public final class ManagedDirectories: Sendable {
+  /// What a directory has.
+  public enum Kind: Equatable, Sendable {
+    /// The lists of a user.
+    case user
+    /// Fragments of a domain.
+    case fragments
+    /// Both are possible; whether the name service knows the user.
+    case either(isUserKnown: Bool)
+  }
+
+  /// How the name service is asked about names that are not in passwd(5).
+  public enum Asking: Sendable {
+    /// The call waits for the answer.
+    case now
+    /// A thread asks, and calls the body where something is new.
+    case later(@Sendable () -> Void)
+    /// It is not asked.
+    case never
+  }
+
+  private struct Answers {
+    /// Whether the name service knows a user, and until when that counts.
+    var all: [String: (isUser: Bool, until: Instant)] = [:]
+    var isAsking = false
+  }
+
+  private let layout: StoreLayout
+  private let directory: String
+  private let answers = Mutex(Answers())
+  private let asker = BlockingThreads(name: "prefs-name", most: 1)
+  /// Seconds for which an answer of the name service counts.
+  private static let lifetime = 60.0
+  private static let list = ".plist"
+
+  /// Creates what tells the directories of a store's machine apart.
+  public init(_ layout: StoreLayout) {
+    self.layout = layout
+    directory = layout.directory(.managed)
+  }
+
+  /// What each of these directories in the directory of managed lists has.
+  public func kinds(of names: [String], asking: Asking) -> [String: Kind] {
+    var kinds: [String: Kind] = [:]
+    var open: [String: DomainName] = [:]
+    for name in names where name != "." && name != ".." {
+      if let domain = layout.domain(ofFragments: name, in: .managed), !hasMark(name) {
+        open[name] = domain
+      } else {
+        kinds[name] = .user
+      }
+    }
+    if open.isEmpty { return kinds }
+    let users = users(among: Set(open.keys), asking)
+    for (name, domain) in open { kinds[name] = kind(name, domain, isUser: users.contains(name)) }
+    return kinds
+  }
+
+  // MARK: - What the files say
+
+  /// Whether the directory has something that only the directory of a user has: a lock of lists, a
+  /// list of the global domain, a profile, or fragments.
+  private func hasMark(_ name: String) -> Bool {
+    if name == layout.userName { return true }
+    let path = "\(directory)/\(name)"
+    let names = ((try? Files.names(in: path, withDirectories: true)) ?? nil) ?? []
+    return names.contains { inner in
+      inner == ".lock" || inner == ".GlobalPreferences" + Self.list
+        || inner.hasSuffix(".mobileconfig")
+        || layout.domain(ofFragments: inner, in: .ownManaged) != nil
+          && Files.isDirectory("\(path)/\(inner)")
+    }
+  }
+
+  private func kind(_ name: String, _ domain: DomainName, isUser: Bool) -> Kind {
+    let names = ((try? Files.names(in: "\(directory)/\(name)")) ?? nil) ?? []
+    let lists = names.filter { $0.hasSuffix(Self.list) && !$0.hasPrefix(".") }
+    if isUser, lists.isEmpty { return .user }
+    let path = layout.path(Location(.managed, domain))
+    let hasList = ((try? Files.linkStatus(path)) ?? nil) != nil
+    let areLists = !lists.isEmpty && !hasList && lists.allSatisfy(Self.isNamedLikeList)
+    if isUser { return areLists ? .user : .either(isUserKnown: true) }
+    // The name of a user may have a dot. With two, it is the name of a domain.
+    let mayBeUser = domain.string.utf8.count(where: { $0 == UInt8(ascii: ".") }) < 2
+    return areLists && mayBeUser ? .either(isUserKnown: false) : .fragments
+  }
+
+  /// Whether a file is named like the list of a domain (`com.example.editor.plist`), and not like a
+  /// fragment (`50-fonts.plist`).
+  private static func isNamedLikeList(_ name: String) -> Bool {
+    let stem = name.dropLast(list.count)
+    return stem.utf8.count(where: { $0 == UInt8(ascii: ".") }) >= 2
+      && stem.utf8.first.map { $0 < UInt8(ascii: "0") || $0 > UInt8(ascii: "9") } == true
+  }
+
+  // MARK: - What the name service says
+
+  private func users(among names: Set<String>, _ asking: Asking) -> Set<String> {
+    let local = Account.local(among: names)
+    let rest = names.subtracting(local)
+    let now = Instant.now
+    let (known, unsure) = answers.withLock { answers in
+      (
+        rest.filter { answers.all[$0]?.isUser == true },
+        rest.filter { name in answers.all[name].map { $0.until <= now } ?? true }
+      )
+    }
+    if unsure.isEmpty { return local.union(known) }
+    switch asking {
+    case .now: return local.union(known.subtracting(unsure)).union(ask(for: unsure).users)
+    case .later(let learnt): askLater(for: unsure, learnt)
+    case .never: break
+    }
+    return local.union(known)
+  }
+
+  /// Has a thread ask the name service, unless it does already.
+  private func askLater(for names: Set<String>, _ learnt: @escaping @Sendable () -> Void) {
+    let isFree = answers.withLock { answers in
+      defer { answers.isAsking = true }
+      return !answers.isAsking
+    }
+    guard isFree else { return }
+    let isRunning = asker.run { [self] in
+      let isNew = ask(for: names).isNew
+      answers.withLock { $0.isAsking = false }
+      if isNew { learnt() }
+    }
+    if !isRunning { answers.withLock { $0.isAsking = false } }
+  }
+
+  /// Asks the name service, and notes its answer.
+  /// - Returns: which of them are users, and whether that is new for one of them.
+  private func ask(for names: Set<String>) -> (users: Set<String>, isNew: Bool) {
+    let users = Account.served(among: names)
+    let until = Instant.now.advanced(seconds: Self.lifetime)
+    let isNew = answers.withLock { answers in
+      var isNew = false
+      for name in names {
+        let isUser = users.contains(name)
+        if (answers.all[name]?.isUser ?? false) != isUser { isNew = true }
+        answers.all[name] = (isUser, until)
+      }
+      return isNew
+    }
+    return (users, isNew)
+  }
+}
