@@ -144,7 +144,11 @@ final class KernelCache {
   /// value where `keepsShown` holds.
   private func staysNamed(_ path: KeyPath) -> Bool {
     do {
-      guard let found = try engine.resolve(path.key, in: path.domain) else { return false }
+      guard let found = try engine.resolve(path.key, in: path.domain) else {
+        // An awaited key of a domain that is gone is not made any more.
+        guard table[path]?.keyFile?.creation?.awaited != nil else { return false }
+        return try engine.hasDomain(path.domain)
+      }
       if let file = table[path]?.keyFile { values.note(shown: found, by: file) }
       return true
     } catch {

@@ -111,6 +111,10 @@ extension Tree {
 
   private func describe(_ file: KeyFile, _ description: Description) throws(TreeError) {
     let path = file.path
+    if try values.awaited(path) != nil {
+      if let mode = description.mode { file.creation?.awaited?.mode = mode }
+      return
+    }
     guard let found = try values.resolve(path), !found.isReadOnly, values.isOwn(found, path) else {
       return
     }

@@ -30,6 +30,9 @@ extension Tree {
   /// Carries out the tree's part of fsync(2), before the engine makes the journal durable: decides
   /// text that waits for a decision, and throws EINVAL for incomplete text.
   public func prepareSynchronize(_ id: NodeID, now: Moment) throws(TreeError) {
-    if let file = try node(id).keyFile { try texts.decide(file, now: now) }
+    let node = try node(id)
+    if let file = node.keyFile { return try texts.decide(file, now: now) }
+    guard let nameless = node.inMemory?.nameless else { return }
+    throw log.refused(.notAValue("\(nameless.path): its text was refused, and there is no key"))
   }
 }

@@ -46,6 +46,11 @@ extension TreeError {
   /// ESTALE: the name that was looked up stands for another file now.
   public static let stale = TreeError.system(Errno(rawValue: ESTALE), "")
 
+  /// ESTALE: the name of the file stands for another file now.
+  static func replaced(_ sentence: String) -> TreeError {
+    TreeError(Errno(rawValue: ESTALE), sentence)
+  }
+
   /// ENOTEMPTY.
   public static func notEmpty(_ sentence: String) -> TreeError {
     TreeError(.directoryNotEmpty, sentence)

@@ -42,12 +42,33 @@ final class ValueReader {
   /// Returns the value that a rename to the name replaces. A key that was moved away still has its
   /// value.
   func target(_ path: KeyPath, now: Moment) throws(TreeError) -> Resolution? {
-    departures.isMovedAway(path) ? try resolve(path) : try resolve(path, now: now)
+    let isHidden = departures.hides(path, at: now.instant) && !departures.isMovedAway(path)
+    return isHidden ? nil : try found(path)
   }
 
-  /// Returns the key's value, whether or not its name departed; nil if no place has the key. Cost:
-  /// a few loads, if the key is that of the last call, and nothing has changed since.
+  /// Returns the key's value, whether or not its name departed; nil if no place has the key. An
+  /// awaited key (`KeyFile.Awaited`) is empty. Cost: as of `found`.
   func resolve(_ path: KeyPath) throws(TreeError) -> Resolution? {
+    let found = try found(path)
+    guard let awaited = awaited(path, over: found) else { return found }
+    let metadata = Metadata(text: [], modified: awaited.since, mode: awaited.mode)
+    let empty = options.kind == .dictionary ? Value.dictionary([:]) : .string("")
+    return Resolution(StoredValue(empty, metadata), location: awaited.location)
+  }
+
+  /// Returns what is awaited of the key; nil where the domain has it, or nobody is making it.
+  func awaited(_ path: KeyPath) throws(TreeError) -> KeyFile.Awaited? {
+    awaited(path, over: try found(path))
+  }
+
+  private func awaited(_ path: KeyPath, over found: Resolution?) -> KeyFile.Awaited? {
+    if let found, found.isReadOnly || isOwn(found, path) { return nil }
+    return table[path]?.keyFile?.creation?.awaited
+  }
+
+  /// Returns the value that places have for the key; nil if none has it. Cost: a few loads, if the
+  /// key is that of the last call and nothing has changed since.
+  func found(_ path: KeyPath) throws(TreeError) -> Resolution? {
     let generation = engine.generation
     if let lastFound, lastFound.generation == generation, lastFound.path == path {
       return lastFound.resolution

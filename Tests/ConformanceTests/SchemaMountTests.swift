@@ -154,6 +154,74 @@ import Testing
     }
   }
 
+  @Test("what follows a refused first text makes the key or is refused, and nothing is dropped")
+  func refusedFirst() throws {
+    try withMount(prepare: prepare) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let other = try Mount(sandbox, at: sandbox.secondMountPoint)
+      defer { other.unmount() }
+      let outcome = sandbox.shell(
+        """
+        exec 2>/dev/null; cd $M/e; printf 'text\n' > $C/../t; ls $M2/e
+        cp $C/../t Ratio || echo refused; [ -e Ratio ] || echo none
+        { echo 9; echo 1; } > Ratio; cat $M2/e/Ratio; defaults read-type e Ratio
+        python3 - Wrap <<'END'
+        import os, sys
+        fd = os.open('Wrap', os.O_WRONLY | os.O_CREAT)
+        for text in b'maybe', b'perhaps', None, b'yes\n', None:
+            try: print(os.fsync(fd) if text is None else os.pwrite(fd, text, 0))
+            except OSError as error: print(error.strerror)
+        END
+        defaults read e Wrap; cat Wrap
+        """)
+      #expect(
+        outcome.output == """
+          refused
+          none
+          1
+          Type is float
+          Invalid argument
+          Invalid argument
+          Invalid argument
+          4
+          None
+          1
+          yes
+
+          """, "\(outcome)")
+    }
+  }
+
+  @Test("nobody but its creator sees a key before its first text, and the history never does")
+  func awaited() throws {
+    try withMount(prepare: prepare) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let other = try Mount(sandbox, at: sandbox.secondMountPoint)
+      defer { other.unmount() }
+      let outcome = sandbox.shell(
+        """
+        exec 2>/dev/null; cd $M/e; ls $M2/e; has() { [ -e $1 ] && echo yes || echo no; }
+        exec 3> Fonts; has Fonts; has $M2/e/Fonts; ls; sleep 1.3; has Fonts
+        echo '["a"]' >&3 && sleep 0.3; cat $M2/e/Fonts; exec 3>&-
+        echo red > Color || echo refused; has Color; has $M2/e/Color
+        echo '#00ff00' > Color; defaults history e Color | grep -c '(none) ->'
+        touch When || echo refused; has When; touch Blob; getfattr --only-values -n user.prefs.type Blob
+        """)
+      #expect(
+        outcome.output == """
+          yes
+          no
+          no
+          ["a"]
+          refused
+          no
+          no
+          1
+          refused
+          no
+          data
+          """, "\(outcome)")
+    }
+  }
+
   @Test("a key that was made empty gets the schema's type with its first text")
   func touched() throws {
     try withMount(prepare: prepare) { (sandbox: Sandbox, _: Mount) throws -> Void in

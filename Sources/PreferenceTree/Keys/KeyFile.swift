@@ -24,6 +24,31 @@ struct KeyFile {
     var handle: HandleID
     /// The type of the key that had this name a moment ago: it is tried before others.
     var preferredKind: Kind?
+    /// What the engine gets with the first text; nil: it has the key since the file was made.
+    var awaited: Awaited?
+  }
+
+  /// A key that no place has yet, because a schema decides what it may be, and may refuse an empty
+  /// text. The file is there and shows an empty text; the engine gets the key with the first text
+  /// that is a value.
+  struct Awaited: Equatable {
+    /// Where the key will be.
+    var location: Location
+    /// When the file was made.
+    var since: Timestamp
+    /// The permission bits that the key gets; nil: the usual ones.
+    var mode: UInt32?
+    /// Whether the file was made with O_EXCL: its creator does not overwrite a key that somebody
+    /// else has made since.
+    var isExclusive: Bool
+  }
+
+  /// What a file without a name must know to make its key after all: the key was awaited, and its
+  /// first text was refused or did not come.
+  struct Nameless: Equatable {
+    var path: KeyPath
+    var creation: Creation
+    var memory: TextEditor.Memory
   }
 
   /// A value's text, and which value it was made from.

@@ -107,7 +107,9 @@ final class KeyFiles {
   private func make(
     _ name: String, in directory: any FileDirectory, _ flags: CreationFlags, _ now: Moment
   ) throws(TreeError) -> (node: Node, handle: HandleID) {
-    if transactor.made != nil { return try createKey(try newPath(name, in: directory), mode: nil) }
+    if transactor.made != nil {
+      return try createKey(try newPath(name, in: directory), CreationFlags(), mode: nil, now: now)
+    }
     switch try find(name, in: directory, now: now) {
     case .nothing: break
     case _ where flags.exclusively: throw .exists
@@ -131,7 +133,7 @@ final class KeyFiles {
       return (node, .none)
     }
     let mode = flags.mode & 0o200 == 0 ? flags.mode & 0o777 : nil
-    return try createKey(try newPath(name, in: directory), mode: mode)
+    return try createKey(try newPath(name, in: directory), flags, mode: mode, now: now)
   }
 
   /// Opens a file that was made after the kernel's look-up. Truncates it if open(2) asks for that,
@@ -143,12 +145,19 @@ final class KeyFiles {
     return node
   }
 
-  /// Makes a key whose value is the empty string or dictionary. Throws `.changedMeanwhile` if the
-  /// key is there: somebody else has made it, and this mount has not heard of it yet.
+  /// Makes a key whose value is the empty string or dictionary; the file of an awaited key if a
+  /// schema decides what the key may be. Throws `.changedMeanwhile` if the key is there: somebody
+  /// else has made it, and this mount has not heard of it yet.
   private func createKey(
-    _ path: KeyPath, mode: UInt32?
+    _ path: KeyPath, _ flags: CreationFlags, mode: UInt32?, now: Moment
   ) throws(TreeError) -> (node: Node, handle: HandleID) {
     let former = departures.former(path)
+    if let location = placeOfAwaited(path) {
+      let awaited = KeyFile.Awaited(
+        location: location, since: now.time, mode: mode ?? former?.mode,
+        isExclusive: flags.exclusively)
+      return try awaitText(of: path, awaited, former, now: now)
+    }
     let empty: [UInt8] = []
     let value = options.kind == .dictionary ? Value.dictionary([:]) : .string("")
     var intents = expectNone(path) + [.set(path.key, path.domain, value, .exact(empty))]
@@ -156,25 +165,61 @@ final class KeyFiles {
       intents.append(.describe(path.key, path.domain, Description(mode: mode)))
     }
     intents = inFormerPlace(path, intents)
-    lastHandle += 1
-    let handle = HandleID(rawValue: lastHandle)
-    // Schemas judge the text that follows, not the empty value until then.
+    let handle = nextHandle()
+    // No schema decides.
     try transactor.transact(intents, touching: [path], isDecisive: true, isJudged: false) { _ in
-      departures.forget(path)
-      // Where the notice of a removal has not been handled, there is a node. It keeps its number.
-      if table[path] == nil { table.renewInode(of: path) }
-      KeyFile(table.node(of: path), path).creation = KeyFile.Creation(
-        handle: handle, preferredKind: former?.kind)
+      begin(path, KeyFile.Creation(handle: handle, preferredKind: former?.kind))
     }
     return (table.node(of: path), handle)
   }
 
-  /// The intent by which the engine refuses to make a key that somebody else has made: none is
-  /// where it was, if it has departed a moment ago, or else where a new one is kept.
-  func expectNone(_ path: KeyPath) -> [Intent] {
+  private func nextHandle() -> HandleID {
+    lastHandle += 1
+    return HandleID(rawValue: lastHandle)
+  }
+
+  /// Gives a key that is being made its node.
+  private func begin(_ path: KeyPath, _ creation: KeyFile.Creation) {
+    departures.forget(path)
+    // Where the notice of a removal has not been handled, there is a node. It keeps its number.
+    if table[path] == nil { table.renewInode(of: path) }
+    KeyFile(table.node(of: path), path).creation = creation
+  }
+
+  /// Where the key will be, if a schema decides what it may be; nil: none does, and the key is made
+  /// at once.
+  private func placeOfAwaited(_ path: KeyPath) -> Location? {
+    guard options.judges, options.kind == nil, transactor.made == nil,
+      engine.newKind(of: path.key, in: path.domain)?.isCertain == true
+    else { return nil }
+    let location = placeOfNew(path)
+    return engine.reaches(location, of: path.domain) ? location : nil
+  }
+
+  /// Makes the file of an awaited key, which waits for its first text.
+  private func awaitText(
+    of path: KeyPath, _ awaited: KeyFile.Awaited, _ former: Departures.Former?, now: Moment
+  ) throws(TreeError) -> (node: Node, handle: HandleID) {
+    let handle = nextHandle()
+    begin(
+      path,
+      KeyFile.Creation(handle: handle, preferredKind: former?.kind, awaited: awaited))
+    let node = table.node(of: path)
+    try texts.awaitText(of: KeyFile(node, path), by: handle, now: now)
+    return (node, handle)
+  }
+
+  /// Where a key that is made is kept: where it was, if it has departed a moment ago, or else where
+  /// new ones are.
+  private func placeOfNew(_ path: KeyPath) -> Location {
     let former = departures.former(path)?.place
-    let place = former == .host || former == .cloud ? former ?? .user : .user
-    let target = Location(place, path.domain)
+    return Location(former == .host || former == .cloud ? former ?? .user : .user, path.domain)
+  }
+
+  /// The intent by which the engine refuses to make a key that somebody else has made: none is
+  /// where a new one is kept.
+  func expectNone(_ path: KeyPath) -> [Intent] {
+    let target = placeOfNew(path)
     guard !options.isGenerated, engine.reaches(target, of: path.domain) else { return [] }
     return [.expectUnchanged(path.key, target, since: nil)]
   }
@@ -182,6 +227,11 @@ final class KeyFiles {
   /// Carries out unlink(2) of a key.
   func unlink(_ path: KeyPath, _ former: Departures.Former, now: Moment) throws(TreeError) {
     let displaced = try values.displaced(path)
+    if try values.awaited(path) != nil {
+      // No place has the key.
+      values.detach(displaced, at: now.time)
+      return depart(path, former, now: now)
+    }
     let removal = Intent.remove(path.key, path.domain)
     try transactor.transact([removal], touching: [path], isDecisive: true) { _ in
       values.detach(displaced, at: now.time)

@@ -35,6 +35,9 @@ final class ScratchFile {
   /// Whether the file becomes a key when it was left alone for some seconds, because its name does
   /// not say that it is a temporary one (`ScratchName.isDoubtful`).
   var mayStay = false { didSet { changes.note(id) } }
+  /// The key that the file makes when it is written to; nil: none. Only the file of a key has one
+  /// whose first text was refused: see `KeyFile.Nameless`.
+  var nameless: KeyFile.Nameless? { didSet { changes.note(id) } }
   /// Whether it is what a removed key's file showed: it counts as that, and not as a scratch file.
   let isOfKey: Bool
   /// The part of the text that was not saved yet.

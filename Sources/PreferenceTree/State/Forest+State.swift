@@ -117,8 +117,8 @@ extension Forest {
 
   /// Notes that a predecessor has carried a write out: the engine has the text.
   package func noteWritten(_ id: NodeID) {
-    guard let tree = self[id] as? Tree, let file = tree.table[id]?.keyFile else { return }
-    tree.texts.noteWritten(file)
+    guard let tree = self[id] as? Tree, let node = tree.table[id] else { return }
+    tree.texts.noteWritten(node)
   }
 }
 

@@ -74,14 +74,28 @@ extension ByteWriter {
     let (wantedKind, appended) = (file.wantedKind, file.appended)
     if creation == nil, memory.isUsual, wantedKind == nil, appended == nil, draft == nil { return }
     append(optional: creation) { writer, creation in
-      writer.append(creation.handle.rawValue)
-      writer.append(optional: creation.preferredKind) { $0.append($1.rawValue) }
+      writer.append(creation)
     }
-    append(memory.startsEmpty)
-    append(optional: memory.droppedEnd) { $0.append(Int64($1)) }
+    append(memory)
     append(optional: wantedKind) { $0.append($1.rawValue) }
     append(optional: appended) { $0.append($1) }
     append(optional: draft) { $0.append($1, file) }
+  }
+
+  private mutating func append(_ creation: KeyFile.Creation) {
+    append(creation.handle.rawValue)
+    append(optional: creation.preferredKind) { $0.append($1.rawValue) }
+    append(optional: creation.awaited) { writer, awaited in
+      writer.append(awaited.location)
+      writer.append(awaited.since.nanoseconds)
+      writer.append(optional: awaited.mode) { $0.append($1) }
+      writer.append(awaited.isExclusive)
+    }
+  }
+
+  private mutating func append(_ memory: TextEditor.Memory) {
+    append(memory.startsEmpty)
+    append(optional: memory.droppedEnd) { $0.append(Int64($1)) }
   }
 
   private mutating func append(_ part: AppendedPart) {
@@ -130,6 +144,11 @@ extension ByteWriter {
     append(file.hasOwnTime)
     append(optional: file.wantedKind) { $0.append($1.rawValue) }
     append(file.mayStay)
+    append(optional: file.nameless) { writer, nameless in
+      writer.append(nameless.path)
+      writer.append(nameless.creation)
+      writer.append(nameless.memory)
+    }
   }
 }
 
@@ -199,6 +218,10 @@ extension NodeTable {
     file.hasOwnTime = try reader.flag()
     file.wantedKind = try reader.optional { try $0.kind() }
     file.mayStay = try reader.flag()
+    file.nameless = try reader.optional { reader in
+      KeyFile.Nameless(
+        path: try reader.keyPath(), creation: try reader.creation(), memory: try reader.memory())
+    }
     return file
   }
 }
@@ -211,18 +234,28 @@ extension ByteReader {
 
   /// Reads what is saved of a key's file that is not as a new one.
   fileprivate mutating func restore(_ file: KeyFile) throws -> SavedDraft? {
-    let creation = try optional { reader in
-      KeyFile.Creation(
-        handle: HandleID(rawValue: try reader.number()),
-        preferredKind: try reader.optional { try $0.kind() })
-    }
-    let memory = TextEditor.Memory(
-      startsEmpty: try flag(), droppedEnd: try optional { try $0.integer() })
+    let creation = try optional { try $0.creation() }
+    let memory = try memory()
     (file.creation, file.editorMemory) = (creation, memory)
     let wantedKind = try optional { try $0.kind() }
     let appended = try optional { try $0.appendedPart() }
     (file.wantedKind, file.appended) = (wantedKind, appended)
     return try optional { try $0.draft() }
+  }
+
+  fileprivate mutating func creation() throws -> KeyFile.Creation {
+    KeyFile.Creation(
+      handle: HandleID(rawValue: try number()), preferredKind: try optional { try $0.kind() },
+      awaited: try optional { reader in
+        KeyFile.Awaited(
+          location: try reader.location(), since: try reader.timestamp(),
+          mode: try reader.optional { try $0.number(UInt32.self) },
+          isExclusive: try reader.flag())
+      })
+  }
+
+  fileprivate mutating func memory() throws -> TextEditor.Memory {
+    TextEditor.Memory(startsEmpty: try flag(), droppedEnd: try optional { try $0.integer() })
   }
 
   private mutating func appendedPart() throws -> AppendedPart {

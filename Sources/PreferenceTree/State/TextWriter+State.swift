@@ -25,7 +25,14 @@ extension TextWriter {
   }
 
   /// Notes that a predecessor has carried a write out: the engine has the text.
-  func noteWritten(_ file: KeyFile) {
+  func noteWritten(_ node: Node) {
+    if case .detached(let file) = node.content, let nameless = file.nameless,
+      table[nameless.path] == nil
+    {
+      giveName(node, nameless, mode: file.mode)
+    }
+    guard let file = node.keyFile else { return }
+    file.creation?.awaited = nil
     (file.editor, file.editorMemory) = (nil, TextEditor.Memory())
     kernel.invalidateFile(file.id)
   }

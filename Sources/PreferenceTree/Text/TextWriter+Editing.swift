@@ -10,14 +10,15 @@ extension TextWriter {
   func editor(of file: KeyFile, handle: HandleID) throws(TreeError) -> TextEditor {
     let resolution = try values.requireValue(file.path)
     try values.requireWritable(resolution, file.path)
-    file.editsOwnValue = values.isOwn(resolution, file.path)
+    let isAwaited = try isAwaited(file, by: handle)
+    file.editsOwnValue = !isAwaited && values.isOwn(resolution, file.path)
     if let editor = file.editor, !editor.isInferred || handle == file.creation?.handle {
       return editor
     }
     file.isInherited = false
     // What is read under a former name is no value of the key that the engine could expect.
     file.origin =
-      resolution.formerName != nil
+      resolution.formerName != nil || isAwaited
       ? nil
       : KeyFile.EditedVersion(location: resolution.location, modified: resolution.modified)
     let committed = resolution.stored.byteCount.map {
@@ -105,6 +106,10 @@ extension TextWriter {
     case .splice(let splice):
       let set = Intent.splice(path.key, path.domain, splice)
       try commit(set, isComputed: true, file, time, isDecisive)
+    case .revert(let reason) where (try? values.awaited(path)) != nil:
+      let why = reason ?? "no text came, and an empty one is not a value of its type"
+      file.appended = nil
+      throw log.refused(.notAValue("\(path): \(why); the key is not made"))
     case .revert(let reason):
       if let reason { log(.refusal("\(path): \(reason)", .invalidArgument)) }
       file.appended = nil
@@ -132,7 +137,8 @@ extension TextWriter {
     let path = file.path
     // A key that was removed in another mount does not come back by the text of its creator.
     let expects = isComputed || file.isInherited || file.creation != nil
-    var intents = expects ? expectations(file) + [intent] : [intent]
+    var intents =
+      try making(file, intent) ?? (expects ? expectations(file) + [intent] : [intent])
     var time: Timestamp?
     if let written, try values.resolve(path).map({ $0.modified < written }) ?? true {
       intents.append(.describe(path.key, path.domain, Description(modified: written)))
@@ -141,6 +147,7 @@ extension TextWriter {
     let changeset = try transactor.transact(
       intents, touching: [path], changesNames: !file.editsOwnValue, isDecisive: isDecisive)
     (file.editsOwnValue, file.isInherited) = (true, false)
+    file.creation?.awaited = nil
     guard let item = changeset.items.last else { return }
     file.origin = KeyFile.EditedVersion(
       location: item.location, modified: time ?? changeset.time)
@@ -183,18 +190,20 @@ extension TextWriter {
   /// Removes a key, or a document, that has just been created and is still empty, because its first
   /// text was refused. So no empty value stays.
   private func removeRefused(_ file: KeyFile) {
+    if file.creation?.awaited != nil { return takeName(ofAwaited: file) }
     let path = file.path
     let empty = options.kind == .dictionary ? Value.dictionary([:]) : .string("")
-    guard file.creation != nil, let found = try? values.resolve(path), found.value == empty,
-      options.isGenerated || values.isOwn(found, path)
+    guard var creation = file.creation, let found = try? values.resolve(path),
+      found.value == empty, options.isGenerated || values.isOwn(found, path)
     else { return }
+    creation.awaited = KeyFile.Awaited(
+      location: found.location, since: found.modified, mode: found.mode, isExclusive: false)
+    let memory = file.editorMemory
     do throws(TreeError) {
       let displaced = try values.displaced(path)
       try transactor.transact([.remove(path.key, path.domain)], touching: [path]) { _ in
-        values.detach(displaced, at: found.modified)
-        table.renewInode(of: path)
+        takeName(path, displaced, creation, memory)
       }
-      if let parent = table[path.domain]?.id { kernel.invalidateEntry(parent, path.key) }
     } catch {
       // The refusal of the text has been logged; the key stays empty.
     }
@@ -204,6 +213,11 @@ extension TextWriter {
   func convert(
     _ file: KeyFile, to kind: Kind, now: Moment
   ) throws(TreeError) {
+    if file.creation?.awaited != nil, file.editor?.text.isEmpty != false {
+      // tar sets the attributes of a file before it writes it.
+      file.wantedKind = kind
+      return
+    }
     try decide(file, now: now)
     let path = file.path
     let found = try values.requireValue(path)

@@ -45,6 +45,7 @@ final class TextWriter {
   /// is committed only if the value has not changed meanwhile. If another mount or program was
   /// first, it is computed again, 1,000 times at most; then the write is EBUSY.
   func write(_ node: Node, _ write: WriteRequest, now: Moment) throws(TreeError) {
+    try regainName(node)
     switch node.content {
     case .directory: throw .isDirectory
     case .scratch(let file), .detached(let file):
@@ -159,6 +160,7 @@ final class TextWriter {
   func truncate(
     _ node: Node, to size: Int, handle: HandleID, now: Moment
   ) throws(TreeError) {
+    if size > 0 { try regainName(node) }
     switch node.content {
     case .directory: throw .isDirectory
     case .scratch(let file), .detached(let file):
@@ -223,6 +225,12 @@ final class TextWriter {
   /// Carries out the close(2) of a key's creator: the type that the key has at this moment is
   /// fixed.
   func release(_ file: KeyFile, now: Moment) {
+    if file.creation?.awaited != nil, file.editor?.isTruncated == true {
+      // No text comes. A refusal has been logged.
+      do { try expire(file, now: now) } catch {}
+    }
+    // What is held may still be completed, by somebody else.
+    if file.creation?.awaited != nil { return }
     // Text that ends inside a UTF-8 character is data, because nothing can complete it any more;
     // the tail behind new text counts if the text is a value with it. A refusal has been logged.
     if let editor = file.editor, editor.isInferred, editor.deadline != nil {
@@ -252,7 +260,7 @@ final class TextWriter {
       guard end <= now.instant else { return }
       file.editorMemory.droppedEnd = nil
       edited[id] = nil
-      return
+      return takeName(ofAwaited: file)
     }
     if let deadline = editor.deadline, deadline <= now.instant {
       // A refusal has been logged, and the file shows its value again. No request waits for it.
