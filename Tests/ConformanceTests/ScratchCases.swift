@@ -28,6 +28,7 @@ enum ScratchCases {
     Case("a key that is moved twice within a second keeps type and mode", movedOn),
     Case("refused operations on scratch files change nothing", harmless),
     Case("a type that is set before the text is written stays", typeFirst),
+    Case("a type that is set after the text was written takes all its bytes", typeLast),
     Case("setting the type of a backup's name makes it a key", putBack),
     Case("the type that is set on a temporary file is the key's after its rename", typeOfRenamed),
     Case("an escaped name is a key, even with a temporary file's ending", escaped),
@@ -327,6 +328,21 @@ enum ScratchCases {
     try files.setTime("d/T4", 1_000_000_000)
     try files.setAttribute("d/T4", "user.prefs.type", "string")
     #expect(try files.status("d/T4").modified == 1_000_000_000 && files.type("d/T4") == "string")
+  }
+
+  private static func typeLast(_ files: any TestFiles) throws {
+    for (number, (type, text)) in [
+      ("data", "hello\n"), ("data", "hello"), ("data", "\n"), ("data", "42\n"), ("data", "[1]\n"),
+      ("data", "two\n\n"), ("string", "42\n"), ("string", "[1]\n"), ("real", "5\n"),
+      ("boolean", "1\n"),
+    ].enumerated() {
+      let name = "d/Last\(number)"
+      let file = try files.open(name, O_WRONLY | O_CREAT | O_EXCL)
+      try files.write(file, text, at: 0)
+      try files.setAttribute(name, "user.prefs.type", type)
+      files.close(file)
+      #expect(try files.type(name) == type && files.get(name) == text, "\(type) \(text)")
+    }
   }
 
   private static func putBack(_ files: any TestFiles) throws {

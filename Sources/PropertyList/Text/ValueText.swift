@@ -51,14 +51,14 @@ public enum ValueText {
   /// Converts the value to another kind; nil if that is not possible.
   ///
   /// A whole real becomes an integer, an integer becomes the nearest real, and a boolean becomes 1
-  /// or 0. A string becomes its UTF-8 bytes as data, and data becomes the text that it is. In every
-  /// other case, the text of the value is read as the new kind; every text can be read as data.
+  /// or 0. Data becomes the text that it is. In every other case, the text of the value is read as
+  /// the new kind; every text can be read as data, which has all bytes of it: a newline at the end
+  /// of a string's text is not part of the string, but of the file that is put back as data.
   /// - Parameter text: the text that the file of the value shows.
   public static func convert(_ value: Value, text: [UInt8], to kind: Kind) -> Value? {
     if value.kind == kind { return value }
     switch (value, kind) {
     case (.data(let data), .string): return Recogniser.value(of: data, kind: .string)
-    case (.string(let string), .data): return .data(Array(string.utf8))
     case (.real(let real), .integer):
       if let number = Int64(exactly: real) { return .integer(WideInteger(number)) }
       return UInt64(exactly: real).map { .integer(WideInteger($0)) }
