@@ -22,7 +22,8 @@ struct DeclareArguments {
     isDryRun = arguments.remove("--dry-run") || arguments.options.isDryRun
     isForced = arguments.remove("--force") || arguments.options.isForced
     let files = Array(arguments.rest)
-    guard !files.isEmpty, !files.contains(where: { $0.hasPrefix("--") }) else { throw .usage }
+    guard !files.isEmpty else { throw .mistake("a file is missing") }
+    if let word = files.first(where: { $0.hasPrefix("--") }) { throw Arguments.unexpected(word) }
     var document: ValueDictionary = [:]
     for file in files {
       // Each file may call a domain by another of its names.

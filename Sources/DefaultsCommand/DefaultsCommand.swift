@@ -20,36 +20,46 @@ public enum DefaultsCommand {
   /// - Returns: the exit status, which the manual page lists; 255 if the command line is wrong.
   public static func run(_ words: [String]) -> Int32 {
     Inheritance.occupyStandardStreams()
+    var verb: Verb?
     do throws(Refusal) {
       guard CommandLine.isUTF8 else {
         throw Refusal("An argument is not UTF-8; nothing was done")
       }
       let (options, rest) = try Options.parse(words)
-      guard let name = rest.first, let verb = Verb(name) else { throw .usage }
+      guard let name = rest.first else { throw .mistake("a verb is missing") }
+      guard let found = Verb(name) else { throw .mistake(Verb.absence(of: name)) }
+      verb = found
       var arguments = Arguments(rest.dropFirst(), options)
-      try arguments.parseOptions(of: verb)
-      let status = try verb.run(&arguments)
+      try arguments.parseOptions(of: found)
+      let status = try found.run(&arguments)
       if let errno = Output.failure.withLock({ $0 }), errno.rawValue != EPIPE {
         throw Refusal("Could not write to standard output: \(errno)")
       }
       return status
     } catch {
-      return error.report()
+      return error.report(verb)
     }
   }
 }
 
 /// The reason why a command fails.
 struct Refusal: Error {
-  /// The message of Apple's command; if it is empty, the usage is shown instead.
+  /// The message of Apple's command; if it is empty, the command line is wrong, and the usage is
+  /// shown instead.
   var message: String
   /// This project's explanation, which is shown after the message.
   var detail: String?
   /// The exit status.
   var status: Int32 = 1
 
-  /// The command line is wrong.
+  /// There is no command line: the whole help is shown.
   static let usage = Refusal(message: "", status: 255)
+
+  /// The command line is wrong.
+  /// - Parameter sentence: what is wrong with it.
+  static func mistake(_ sentence: String) -> Refusal {
+    Refusal(message: "", detail: sentence, status: 255)
+  }
 }
 
 extension Refusal {
@@ -70,15 +80,14 @@ extension Refusal {
     }
   }
 
-  /// Prints the usage to standard output, or the message and the explanation to standard error.
+  /// Prints the message and the explanation to standard error. If the command line is wrong, prints
+  /// the mistake there, and a line of usage to standard output, where that of Apple's command goes.
+  /// - Parameter verb: the verb of the command line, if it has one.
   /// - Returns: the exit status.
-  func report() -> Int32 {
-    if message.isEmpty {
-      Output.write(Manual.page.help)
-    } else {
-      Output.log(message)
-      if let detail { Output.write(line: "defaults: \(detail)", to: .errors) }
-    }
+  func report(_ verb: Verb? = nil) -> Int32 {
+    if !message.isEmpty { Output.log(message) }
+    if let detail { Output.write(line: "defaults: \(detail)", to: .errors) }
+    if message.isEmpty { Output.write(detail == nil ? Manual.page.help : Manual.usage(of: verb)) }
     return status
   }
 }

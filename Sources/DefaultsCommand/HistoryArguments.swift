@@ -53,7 +53,7 @@ struct HistoryArguments {
       } else if !word.hasPrefix("--"), filter.domain == nil {
         try readTarget(&arguments)
       } else {
-        throw .usage
+        throw Arguments.unexpected(word)
       }
     }
     return isJSON

@@ -18,6 +18,15 @@ enum Manual {
     ],
     files: files, related: ["prefsfs(1)"])
 
+  /// The line that says how the verb is called, and where to read more.
+  static func usage(of verb: Verb?) -> String {
+    let words = (apple + ours).map(\.words).first { words in
+      words.split(separator: " ").first?.lowercased() == verb?.rawValue
+    }
+    let form = words ?? verb?.rawValue ?? "[--apple-text] [-currentHost | -host HOST] VERB ..."
+    return "usage: defaults \(form)    (more: defaults help)\n"
+  }
+
   private static let apple = [
     Form("read [DOMAIN [KEY]]", "shows all domains, one, or a key's value"),
     Form("read-type DOMAIN KEY", "shows the type of a key's value"),

@@ -33,7 +33,7 @@ struct Options {
   }
 
   /// Parses the options before the verb.
-  /// - Returns: the options, and the words from the verb on. Throws `.usage` if there is no verb.
+  /// - Returns: the options, and the words from the verb on. Throws if there is no verb.
   static func parse(_ words: [String]) throws(Refusal) -> (Options, ArraySlice<String>) {
     var options = Options()
     var rest = words[...]
@@ -42,7 +42,7 @@ struct Options {
       case "-currentHost": options.isCurrentHost = true
       case "-host":
         rest.removeFirst()
-        guard let host = rest.first else { throw .usage }
+        guard let host = rest.first else { throw .mistake("-host needs the name of a host") }
         try check(host)
         options.isCurrentHost = true
       case "--apple-text": options.isAppleText = true
@@ -50,7 +50,7 @@ struct Options {
       }
       rest.removeFirst()
     }
-    throw .usage
+    throw words.isEmpty ? Refusal.usage : Refusal.mistake("a verb is missing")
   }
 
   /// Throws unless the name is one of this host. The lists of other hosts are in the same
@@ -80,9 +80,9 @@ struct Arguments {
   var count: Int { rest.count }
   var first: String? { rest.first }
 
-  /// Removes and returns the next word; throws `.usage` at the end of the command line.
+  /// Removes and returns the next word; throws at the end of the command line.
   mutating func removeNext() throws(Refusal) -> String {
-    guard let word = rest.popFirst() else { throw .usage }
+    guard let word = rest.popFirst() else { throw .mistake("a word is missing at the end") }
     return word
   }
 
@@ -97,10 +97,11 @@ struct Arguments {
   /// Removes an option, wherever it is, and returns the word behind it; nil if it is not there.
   mutating func remove(option: String) throws(Refusal) -> String? {
     guard let index = rest.firstIndex(of: option) else { return nil }
-    guard index + 1 < rest.endIndex else { throw .usage }
-    let word = rest[index + 1]
     // An unset variable of a script: the next option is not the word.
-    guard !word.hasPrefix("--") else { throw .usage }
+    guard index + 1 < rest.endIndex, !rest[index + 1].hasPrefix("--") else {
+      throw .mistake("\(option) needs a word behind it")
+    }
+    let word = rest[index + 1]
     rest.removeSubrange(index...index + 1)
     return word
   }
@@ -113,9 +114,14 @@ struct Arguments {
     return last
   }
 
-  /// Throws `.usage` if there are more words.
+  /// Throws if there are more words.
   func end() throws(Refusal) {
-    if !rest.isEmpty { throw .usage }
+    if let word = rest.first { throw Self.unexpected(word) }
+  }
+
+  /// The refusal of a word that means nothing here.
+  static func unexpected(_ word: String) -> Refusal {
+    .mistake(word.hasPrefix("--") ? "there is no option \(word) here" : "unexpected word \(word)")
   }
 
   /// Parses the options of the verb, which are right behind it.
@@ -128,12 +134,12 @@ struct Arguments {
       case "--sync": options.isSynchronous = true
       case "--at":
         rest.removeFirst()
-        guard let moment = rest.first else { throw .usage }
+        guard let moment = rest.first else { throw .mistake("--at needs a time") }
         options.moment = try HistoryArguments.moment(word: moment).endOfSecond
       case "--effective": options.isEffective = true
       case "--for":
         rest.removeFirst()
-        guard let user = rest.first else { throw .usage }
+        guard let user = rest.first else { throw .mistake("--for needs the name of a user") }
         options.user = user
       case "--dry-run": options.isDryRun = true
       case "--force": options.isForced = true

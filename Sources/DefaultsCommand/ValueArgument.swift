@@ -16,7 +16,7 @@ enum ValueArgument {
 
   /// Parses the value, which is all of the remaining words.
   static func parse(_ arguments: inout Arguments) throws(Refusal) -> Form {
-    guard let type = arguments.first else { throw .usage }
+    guard let type = arguments.first else { throw .mistake("a value is missing") }
     switch type {
     case "-array": return .value(.array(try parseElements(&arguments)))
     case "-array-add": return .arrayAdd(try parseElements(&arguments))
@@ -67,7 +67,10 @@ enum ValueArgument {
     case "-float": return .single(single(try arguments.removeNext()))
     case "-bool", "-boolean": return .boolean(try boolean(try arguments.removeNext()))
     case "-date":
-      guard let date = DateArgument.date(try arguments.removeNext()) else { throw .usage }
+      let word = try arguments.removeNext()
+      guard let date = DateArgument.date(word) else {
+        throw .mistake("\"\(word)\" is not a date, as in 2026-11-21 07:20:00 +0000")
+      }
       return .date(date)
     default: return try untyped(word)
     }
@@ -109,7 +112,7 @@ enum ValueArgument {
     switch text.lowercased() {
     case "true", "yes": return true
     case "false", "no": return false
-    default: throw .usage
+    default: throw .mistake("-bool takes true, false, yes or no, not \"\(text)\"")
     }
   }
 
@@ -117,7 +120,9 @@ enum ValueArgument {
   /// its own.
   private static func data(_ text: String) throws(Refusal) -> [UInt8] {
     let digits = text.utf8.compactMap { Character(Unicode.Scalar($0)).hexDigitValue }
-    guard digits.count == text.utf8.count else { throw .usage }
+    guard digits.count == text.utf8.count else {
+      throw .mistake("-data takes hexadecimal digits, not \"\(text.prefix(40))\"")
+    }
     let even = (digits.count % 2 == 0 ? [] : [0]) + digits
     return stride(from: 0, to: even.count, by: 2).map { UInt8(even[$0] << 4 | even[$0 + 1]) }
   }

@@ -14,6 +14,15 @@ enum Verb: String, CaseIterable {
     self.init(rawValue: name == "remove" ? "delete" : name)
   }
 
+  /// The sentence that says that no verb has the name, with the nearest name that one has.
+  static func absence(of name: String) -> String {
+    if name.hasPrefix("-") { return "there is no option \(name) before the verb" }
+    let nearest = allCases.map { ($0.rawValue, Spelling.distance(name.lowercased(), $0.rawValue)) }
+      .min { $0.1 < $1.1 }
+    let hint = nearest.map { $0.1 <= 2 && $0.1 < name.count ? "; is \($0.0) meant?" : "" } ?? ""
+    return "there is no verb \(name)\(hint)"
+  }
+
   /// The options that may be behind the verb.
   var options: [String] {
     switch self {

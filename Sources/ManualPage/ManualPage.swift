@@ -2,7 +2,8 @@
 public struct ManualPage: Sendable {
   /// A form of the command line, an option or a file, with its explanation.
   public struct Form: Sendable {
-    let words: String
+    /// What the user types, or a file name.
+    public let words: String
     let meaning: String
 
     /// Creates a form.

@@ -10,7 +10,7 @@ import Testing
       let outcome = sandbox.shell(
         """
         cd $C/..; defaults write e K -int 8; echo '{"e": {"K": 2}}' > e.json
-        unset name; defaults apply --as $name --dry-run e.json 2>&1 | head -c 6; defaults declared
+        unset name; defaults apply --as $name --dry-run e.json 2> /dev/null | head -c 6; defaults declared
         echo '{"NSGlobalDomain": {"K": 1}, "Apple Global Domain": {"K": 2}}' > g.json
         defaults apply g.json 2>&1 | grep -c 'names the domain twice'
         defaults read e K; defaults read -g K 2> /dev/null || echo none

@@ -214,8 +214,18 @@ extension DefaultsCommandTests {
     ),
     (
       "history forget needs a domain",
-      "defaults history forget > $C/../help; s=$?; head -c 5 $C/../help; "
+      "defaults history forget 2> /dev/null > $C/../help; s=$?; head -c 5 $C/../help; "
         + "(exit $s)", "usage[255]\n"
+    ),
+    (
+      "the history of a domain that there is not says so",
+      "defaults write d A 1; defaults history nope",
+      "defaults: there is no domain nope, and the history has no such change of it\n[0]\n"
+    ),
+    (
+      "a document that has no dictionary is refused with the right article",
+      "echo '{\"d\": 5, \"e\": []}' | defaults apply - 2>&1 | grep -o 'found.*'",
+      "found an integer\n[0]\n"
     ),
     (
       "declared looks at this host's declarations too",
@@ -232,8 +242,10 @@ extension DefaultsCommandTests {
       "Could not write to standard output: No space left on device\n[1]\n"
     ),
     (
-      "the 30th of February prints the usage", "defaults write d K -date 2026-02-30 | head -1",
-      "usage: defaults [--apple-text] [-currentHost | -host HOST] VERB ...\n[0]\n"
+      "the 30th of February prints the usage",
+      "defaults write d K -date 2026-02-30 2>&1 | cat",
+      "defaults: \"2026-02-30\" is not a date, as in 2026-11-21 07:20:00 +0000\n"
+        + "usage: defaults write DOMAIN KEY VALUE    (more: defaults help)\n[0]\n"
     ),
     (
       "--json prints JSON",

@@ -38,7 +38,7 @@ enum Apply {
         throw Refusal(
           message: "Could not apply \(path); nothing was changed",
           detail:
-            "\(name): expected a dictionary of keys and values, found a \(value.kind.rawValue)")
+            "\(name): expected a dictionary of keys and values, found \(value.kind.noun)")
       }
       let domain = DomainName(named: name.string)
       guard known.insert(domain).inserted else {

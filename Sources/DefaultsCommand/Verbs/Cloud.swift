@@ -22,7 +22,7 @@ enum Cloud {
     case "sync": return try synchronize(&arguments, store)
     case "log": return try CloudLog.show(&arguments, store)
     case "restore": return try CloudLog.restore(&arguments, store)
-    default: throw .usage
+    default: throw Arguments.unexpected(verb)
     }
   }
 
@@ -35,7 +35,7 @@ enum Cloud {
         message: "\(target.name) cannot be in the cloud",
         detail: "name a domain, as in com.example.app; settings of prefsfs stay on one machine")
     }
-    if arguments.isEmpty { throw .usage }
+    if arguments.isEmpty { throw .mistake("a key is missing behind \(target.name)") }
     return target.domain
   }
 
@@ -130,8 +130,10 @@ enum Cloud {
   private static func synchronize(
     _ arguments: inout Arguments, _ store: StoreView
   ) throws(Refusal) -> Int32 {
-    let seconds = arguments.isEmpty ? 30 : Double(try arguments.removeNext())
-    guard let seconds, seconds >= 0 else { throw .usage }
+    let word = arguments.isEmpty ? "30" : try arguments.removeNext()
+    guard let seconds = Double(word), seconds >= 0 else {
+      throw .mistake("\(word) is not a number of seconds")
+    }
     try arguments.end()
     guard try settings(store).isConfigured else {
       throw Refusal(message: "There is no cloud", detail: "defaults cloud login says where it is")

@@ -15,7 +15,9 @@ enum CloudLogin {
   static func logIn(_ arguments: inout Arguments, _ store: StoreView) throws(Refusal) -> Int32 {
     let user = try arguments.removeNext()
     let servers = Array(arguments.rest)
-    guard !user.isEmpty, !user.contains("/") else { throw .usage }
+    guard !user.isEmpty, !user.contains("/") else {
+      throw .mistake("\"\(user)\" cannot be the name of a user")
+    }
     for server in servers { try requireServer(server) }
     let known = try Cloud.settings(store).endpoints
     guard !servers.isEmpty || !known.isEmpty else {

@@ -148,7 +148,8 @@ enum CloudLog {
   private static func loser(
     _ arguments: inout Arguments, _ store: StoreView
   ) throws(Refusal) -> CloudState.Loser {
-    guard let number = UInt64(try arguments.removeNext()) else { throw .usage }
+    let word = try arguments.removeNext()
+    guard let number = UInt64(word) else { throw .mistake("\(word) is not a number of the log") }
     try arguments.end()
     let note = try Refusal.wrapping("Could not read the log") { () throws(EngineError) in
       try store.note(CloudNotes.key(ofLoser: number))

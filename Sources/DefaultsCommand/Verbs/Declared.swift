@@ -18,7 +18,7 @@ enum Declared {
     let isDryRun = arguments.remove("--dry-run") || arguments.options.isDryRun
     let name = try arguments.removeNext()
     try arguments.end()
-    if name.hasPrefix("--") { throw .usage }
+    if name.hasPrefix("--") { throw Arguments.unexpected(name) }
     return try carryOut(.undeclare(name), in: place, isDryRun: isDryRun)
   }
 

@@ -5,12 +5,15 @@ import StoreAccess
 
 /// `explain`: shows every place of the search list that holds a key.
 enum Explain {
+  /// The refusal of a list by its path together with a user.
+  static let pathForUser = Refusal.mistake("--for goes with the name of a domain, not with a path")
+
   static func run(_ arguments: inout Arguments) throws(Refusal) {
     let target = try Target(&arguments)
     let key = Key(try arguments.removeNext())
     try arguments.end()
     let options = arguments.options
-    if options.user != nil, target.directory != nil { throw .usage }
+    if options.user != nil, target.directory != nil { throw Self.pathForUser }
     let store: StoreView =
       if let user = options.user {
         try Refusal.wrapping("Could not read the preferences of \(user)") {
@@ -43,9 +46,10 @@ enum Effective {
     let options = arguments.options
     let target = arguments.isEmpty ? nil : try Target(&arguments)
     try arguments.end()
-    guard options.moment == nil, options.form != .plist,
-      options.user == nil || target?.directory == nil
-    else { throw .usage }
+    guard options.moment == nil, options.form != .plist else {
+      throw .mistake("--effective goes neither with --at nor with --plist")
+    }
+    guard options.user == nil || target?.directory == nil else { throw Explain.pathForUser }
     try Refusal.wrapping("Could not read the values") { () throws(EngineError) in
       let isPath = target?.directory != nil
       let store = try isPath ? StoreView(target?.directory) : StoreView(ofUser: options.user)

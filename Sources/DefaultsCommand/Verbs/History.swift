@@ -10,16 +10,37 @@ enum History {
     if arguments.first == "forget" { return try forget(&arguments) }
     let isJSON = try selection.readAll(&arguments)
     try Refusal.wrapping("Could not read the history") { () throws(EngineError) in
-      let history = try selection.history(of: StoreView())
+      let store = try StoreView()
+      let history = try selection.history(of: store)
       for entry in history.entries {
         if isJSON {
-          if let values = entry.values(selection.filter) { Output.write(json: values) }
+          guard let values = entry.values(selection.filter) else { continue }
+          Output.write(json: values)
         } else {
           Output.write(entry.text(selection.filter))
         }
       }
-      if !isJSON, let line = history.leftOutLine(selection.filter) { Output.write(line: line) }
+      let isEmpty = !history.records.contains { record in
+        selection.filter.contains(record)
+          && record.items.contains { selection.filter.contains($0.recordedKey) }
+      }
+      let leftOut = history.leftOutLine(selection.filter)
+      if !isJSON, let leftOut { Output.write(line: leftOut) }
+      if isEmpty, leftOut == nil, let domain = selection.filter.domain {
+        try noteAbsence(of: domain, store)
+      }
     }
+  }
+
+  /// Says that the history has nothing of a domain, which may be misspelt.
+  private static func noteAbsence(of domain: DomainName, _ store: StoreView) throws(EngineError) {
+    let known = try store.engine.domains()
+    let isKnown = domain == .global || known.contains(domain)
+    let line =
+      isKnown
+      ? "defaults: the history has no such change of \(domain)"
+      : "defaults: there is no domain \(domain), and the history has no such change of it"
+    Output.write(line: line, to: .errors)
   }
 
   private static func forget(_ arguments: inout Arguments) throws(Refusal) {

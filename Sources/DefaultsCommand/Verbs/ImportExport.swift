@@ -37,7 +37,7 @@ enum Import {
       if null != nil {
         throw Refusal(
           message: "Could not apply \(path); nothing was changed",
-          detail: "it is a \(value.kind.rawValue), and not a dictionary of domains")
+          detail: "it is \(value.kind.noun), and not a dictionary of domains")
       }
       let list = ValueDescription.text(of: value, isAppleText: false)
       throw Refusal(

@@ -13,7 +13,7 @@ enum ImportFrom {
     case "gsettings":
       all = OtherStores.gsettings(try text(files, or: ["gsettings", "list-recursively"]))
     case "kconfig":
-      guard !files.isEmpty else { throw .usage }
+      guard !files.isEmpty else { throw .mistake("kconfig needs a file") }
       for file in files {
         let name = String(file.split(separator: "/").last ?? "kconfig")
         let next = OtherStores.kconfig(try text([file], or: []), domain: name)
@@ -34,7 +34,7 @@ enum ImportFrom {
     _ files: [String], or command: [String]
   ) throws(Refusal) -> String {
     if let file = files.first {
-      guard files.count == 1 else { throw .usage }
+      guard files.count == 1 else { throw Arguments.unexpected(files[1]) }
       return try ListFile.text(file)
     }
     do throws(SystemError) {

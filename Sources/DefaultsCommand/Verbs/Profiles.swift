@@ -16,7 +16,7 @@ enum Profiles {
       return 0
     case "check": return try check(&arguments)
     case "show": return try show(&arguments)
-    default: throw .usage
+    case .some(let word): throw Arguments.unexpected(word)
     }
   }
 
@@ -42,7 +42,9 @@ enum Profiles {
     guard let bytes else {
       throw Refusal(message: "Could not read \(path)", detail: "there is no such file")
     }
-    guard case .dictionary(var report) = try report(.check(bytes)) else { throw .usage }
+    guard case .dictionary(var report) = try report(.check(bytes)) else {
+      throw Refusal(message: "Could not read the profiles", detail: "prefsd gave no report")
+    }
     report["file"] = .string(path)
     return (path, report)
   }
@@ -50,7 +52,7 @@ enum Profiles {
   private static func check(_ arguments: inout Arguments) throws(Refusal) -> Int32 {
     let user = try arguments.remove(option: "--for")
     let isEffect = arguments.remove("--effect")
-    if user != nil, !isEffect { throw .usage }
+    if user != nil, !isEffect { throw .mistake("--for goes with check --effect alone") }
     let report = try report(on: &arguments).report
     if isEffect, report["refused"] == nil { return try ProfileEffect.show(report, user) }
     Output.write(line: line(report))

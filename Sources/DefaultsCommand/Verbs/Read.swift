@@ -5,8 +5,10 @@ import PropertyList
 /// `read`, `read-type`: shows values, or the type of a value.
 enum Read {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
-    if arguments.options.user != nil { throw .usage }
-    if arguments.isEmpty, arguments.options.moment != nil { throw .usage }
+    if arguments.options.user != nil { throw .mistake("--for goes with --effective") }
+    if arguments.isEmpty, arguments.options.moment != nil {
+      throw .mistake("--at needs a domain behind the time")
+    }
     if arguments.isEmpty { return try show(try everything(arguments.options), arguments.options) }
     let target = try Target(&arguments)
     guard let word = arguments.first else {

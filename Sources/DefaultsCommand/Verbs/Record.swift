@@ -27,7 +27,7 @@ enum Record {
         }
         form = known
       case "--": while !arguments.isEmpty { command.append(try arguments.removeNext()) }
-      default: throw .usage
+      default: throw Arguments.unexpected(word)
       }
     }
     return try Refusal.wrapping("Could not record") { () throws(EngineError) in

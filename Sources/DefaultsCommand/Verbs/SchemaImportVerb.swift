@@ -9,7 +9,7 @@ enum SchemaImportVerb {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
     let directory = try arguments.remove(option: "--into")
     let paths = Array(arguments.rest)
-    guard !paths.isEmpty else { throw .usage }
+    guard !paths.isEmpty else { throw .mistake("schema import needs a file") }
     let manifests = try read(paths)
     if let directory {
       for (domain, manifest) in manifests {

@@ -5,7 +5,8 @@ import PropertyList
 /// `schema`: makes something of a schema, or a schema of something else.
 enum SchemaVerb {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
-    switch try arguments.removeNext() {
+    let word = try arguments.removeNext()
+    switch word {
     case "swift": Output.write(try schema(&arguments) { $0.swift(of: $1) })
     case "markdown": Output.write(try schema(&arguments) { $0.markdown(of: $1) })
     case "json":
@@ -16,7 +17,7 @@ enum SchemaVerb {
             as: UTF8.self)
         })
     case "import": try SchemaImportVerb.run(&arguments)
-    default: throw .usage
+    default: throw Arguments.unexpected(word)
     }
   }
 
@@ -80,7 +81,7 @@ enum Complete {
     case "values":
       let target = try Target(&arguments)
       try complete(target, Key(try arguments.removeNext()), &arguments)
-    default: throw .usage
+    default: throw Arguments.unexpected(kind)
     }
   }
 

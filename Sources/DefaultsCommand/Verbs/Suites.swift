@@ -35,7 +35,9 @@ enum Suites {
     _ arguments: inout Arguments
   ) throws(Refusal) -> (name: DomainName, isAddition: Bool) {
     let word = try arguments.removeNext()
-    guard ["add", "remove"].contains(word) else { throw .usage }
+    guard ["add", "remove"].contains(word) else {
+      throw .mistake("\(word) is neither add nor remove")
+    }
     let name = DomainName(named: try arguments.removeNext())
     guard name.canNameList, name != .global else {
       throw Refusal(message: "\(name) cannot be a suite", detail: "a suite is a domain")

@@ -22,12 +22,14 @@ enum Undo {
       case _ where !word.hasPrefix("--") && selection.filter.domain == nil:
         try selection.readTarget(&arguments)
         continue
-      default: throw .usage
+      default: throw Arguments.unexpected(word)
       }
       _ = try arguments.removeNext()
     }
     let filter = selection.filter
-    guard selection.isLimited || filter.number != nil else { throw .usage }
+    guard selection.isLimited || filter.number != nil else {
+      throw .mistake("undo needs the number of a change, or a filter; `defaults history` has them")
+    }
     if filter.number != nil,
       filter.since != nil || filter.until != nil || filter.by != nil || filter.via != nil
     {

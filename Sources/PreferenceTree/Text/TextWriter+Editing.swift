@@ -234,7 +234,7 @@ extension TextWriter {
         return
       }
       throw log.refused(
-        .notAValue("\(path): its \(found.kind.rawValue) cannot be read as a \(kind.rawValue)"))
+        .notAValue("\(path): its \(found.kind.rawValue) cannot be read as \(kind.noun)"))
     }
     let keepsText = Recogniser.value(of: text, kind: kind) == value
     let written = keepsText ? values.written(text, value) : .canonical

@@ -31,6 +31,16 @@ public enum Value: Sendable {
 /// The type of a value. The raw values are the names that `user.prefs.type` shows.
 public enum Kind: String, Sendable, CaseIterable {
   case string, integer, real, boolean, date, data, uid, array, dictionary
+
+  /// The kind with its article, for sentences: "an integer".
+  public var noun: String {
+    switch self {
+    case .integer, .array: "an \(rawValue)"
+    case .uid: "a UID"
+    case .data: "data"
+    default: "a \(rawValue)"
+    }
+  }
 }
 
 extension Value {
