@@ -65,6 +65,10 @@ final class Writer: Sendable {
     }
   }
 
+  /// Milliseconds after which the state directory is noted as used: other machines remove one that
+  /// nobody uses for long.
+  private static let usePause: Int64 = 86_400_000
+
   /// What became of the last attempt to make a removed state directory anew.
   private struct Revival {
     /// Why it failed; nil: it did not.
@@ -131,6 +135,7 @@ final class Writer: Sendable {
     var revival = Revival()
     var (tidying, version) = (Memory.Tidying(), store.lists.version)
     var forgetting: Instant?
+    var nextUse = Instant.now.advanced(milliseconds: Self.usePause)
     var watcher = ListWatcher(store.layout, report: log)
     store.lists.onDoubtfulPlace { [weak self] place in
       self?.doubtful.withLock { _ = $0.insert(place) }
@@ -154,8 +159,12 @@ final class Writer: Sendable {
       }
       (version, forgetting) = (store.lists.version, forgettingNext)
       tidying.attempt(now)
+      if nextUse <= now {
+        store.noteUse()
+        nextUse = now.advanced(milliseconds: Self.usePause)
+      }
       let due = [
-        watcher.deadline, revival.due, tidying.due, profilesDeadline(now),
+        watcher.deadline, revival.due, tidying.due, profilesDeadline(now), nextUse,
         store.journal.releaseDeadline,
         forgetting,
         historyDue(now),

@@ -19,7 +19,7 @@ public final class OwnedStore: Sendable {
   private let store: Store
   private let server: Server
   private let cloud: CloudKeeper?
-  private let askers = BlockingThreads(name: "prefs-waiting", most: 2)
+  private let askers = BlockingThreads(name: "prefs-waiting", most: 3)
 
   /// Takes the store's lock, replays its journal and begins to serve. Throws `.owned` when another
   /// process holds the lock. A store that is opened for reading is not locked.
@@ -62,6 +62,7 @@ public final class OwnedStore: Sendable {
       store.unlock()
       throw EngineError(error)
     }
+    if !readOnly { _ = askers.run { [store] in store.removeFormerMachines() } }
     if layout.isUserUnknown {
       log("the system does not know the name of this user; managed lists of users cannot be read")
       giveUp(when: { Account.present != nil })

@@ -311,6 +311,15 @@ final class SeenLists: Sendable {
     if Files.isDirectory(directory) { try Files.synchronizeDirectory(directory) }
   }
 
+  /// Copies the files of the user's own lists from another machine's, whose other lists are not those
+  /// of this one.
+  func copy(from other: SeenLists) throws(SystemError) {
+    for name in other.state.withLock({ Array($0.files.keys) }) {
+      guard let seen = other.read(name), seen.location.place == .user else { continue }
+      try write(seen, name)
+    }
+  }
+
   /// Removes all files.
   func removeAll() throws(SystemError) {
     for name in try Files.names(in: directory) ?? [] { try Files.remove(path(name)) }

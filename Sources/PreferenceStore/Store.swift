@@ -71,6 +71,7 @@ public final class Store: Sendable {
       let replay = try Self.replay(layout, readOnly, log)
       var state = StoreState()
       state.replay(replay.entries)
+      if keepsHistory, !readOnly { FormerMachines(layout, log: log).adoptHistory() }
       let historian = Historian(keepsHistory && !readOnly ? layout.history : nil, log)
       state.history.hasHistory = historian.hasHistory
       state.history.known = historian.lastTime
@@ -101,8 +102,21 @@ public final class Store: Sendable {
     }
   }
 
+  /// Notes that the state directory is in use, as far as it can be written.
+  public func noteUse() {
+    if !isReadOnly { try? layout.noteUse() }
+  }
+
   /// Whether a process owns the store.
-  public static func isOwned(_ layout: StoreLayout) -> Bool { StoreLock.isOwned(layout) }
+  public static func isOwned(_ layout: StoreLayout) -> Bool {
+    StoreLock.isOwned(layout.stateDirectory)
+  }
+
+  /// Removes what other machines have left that have not used the home for long: see
+  /// `FormerMachines`. Waits for a disk.
+  public func removeFormerMachines() {
+    if !isReadOnly { FormerMachines(layout, log: lists.log).removeOld() }
+  }
 
   /// Releases the lock, so that another process can own the store. Nothing may be asked of this
   /// object afterwards.

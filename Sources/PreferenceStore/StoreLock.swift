@@ -51,9 +51,9 @@ final class StoreLock: Sendable {
     return try lock.lockExclusively(waiting: false)
   }
 
-  /// Whether a process owns the store.
-  static func isOwned(_ layout: StoreLayout) -> Bool {
-    let path = layout.stateDirectory + "/lock"
+  /// Whether a process owns the store that has this state directory.
+  static func isOwned(_ stateDirectory: String) -> Bool {
+    let path = stateDirectory + "/lock"
     // Without O_NONBLOCK the opening of a pipe would wait for a writer.
     guard let lock = try? Descriptor(opening: path, O_RDONLY | O_NONBLOCK),
       let isFree = try? lock.lockExclusively(waiting: false)

@@ -13,14 +13,17 @@ import SystemCalls
 /// - One whose noted process was on this kernel and has ended, or is this process, is ours, although
 ///   it was seen through another mount, or is a copy.
 /// - Any other is somebody else's. It is left alone, with its journal, and a directory beside it is
-///   used (`StateNote.directory`). The machines meet in the lists, which are merged.
+///   used (`StateNote.directory`), of which there may be any number. The machines meet in the lists,
+///   which are merged.
+///
+/// The time of the note is at most a day older than the last moment at which an owner used the
+/// directory (`StoreLayout.noteUse`).
 ///
 /// Half-broken states: without a note, or with one that cannot be read, the directory is ours: an
 /// earlier version wrote none. Two machines that begin to use one directory at the same moment may
 /// both take it; each later start then sees the note of one of them.
 struct StateNote: Equatable {
-  private static let name = "owner"
-  private static let most = 64
+  fileprivate static let name = "owner"
 
   /// The kernel, by /proc/sys/kernel/random/boot_id; the machine, by /etc/machine-id; its name.
   var boot, machine, host: String
@@ -86,15 +89,30 @@ struct StateNote: Equatable {
     return process == here.process || Self.start(of: process) != started
   }
 
-  /// Returns the state directory of this machine: the one with that path, or where it is somebody
-  /// else's, one beside it. Cost: where nobody else uses the home, three small files and a stat(2).
-  static func directory(_ usual: String) -> String {
-    for number in 0..<most {
-      let path = number == 0 ? usual : "\(usual).\(number + 1)"
-      guard let note = StateNote(in: path), let here = StateNote(noting: path) else { return path }
-      if note.isOurs(here) { return path }
+  /// Whether this process may use the directory; nil: there is none.
+  private static func isFree(_ directory: String) -> Bool? {
+    guard let note = StateNote(in: directory) else {
+      return Files.isDirectory(directory) ? true : nil
     }
-    return usual
+    return StateNote(noting: directory).map { note.isOurs($0) }
+  }
+
+  /// Returns the state directory of this machine: the one with that path, or where it is somebody
+  /// else's, one beside it. Cost: where nobody else uses the home, three small files and a stat(2);
+  /// else a listing, and three small files for each directory up to this machine's.
+  static func directory(_ usual: String) -> String {
+    let isUsualFree = isFree(usual)
+    if isUsualFree == true { return usual }
+    let numbers = StateDirectories.numbers(beside: usual)
+    if let own = numbers.first(where: { isFree("\(usual).\($0)") == true }) {
+      return "\(usual).\(own)"
+    }
+    // The usual one may have been removed, and the others not.
+    guard isUsualFree != nil else { return usual }
+    let taken = Set(numbers)
+    var number = 2
+    while taken.contains(number) { number += 1 }
+    return "\(usual).\(number)"
   }
 
   /// Notes that this process uses the directory, whose lock it has. Throws EAGAIN if it is somebody
@@ -115,4 +133,12 @@ extension StoreLayout {
   /// Notes in the state directory that this process, which has its lock, owns the store. Throws
   /// EAGAIN if a process of another machine uses the directory.
   public func noteOwner() throws(SystemError) { try StateNote.write(in: stateDirectory) }
+
+  /// Notes by the time of the note that an owner uses the state directory.
+  public func noteUse() throws(SystemError) {
+    try Descriptor(opening: noteFile(in: stateDirectory), O_WRONLY).setModified(.now)
+  }
+
+  /// The file of the note in a state directory.
+  package func noteFile(in directory: String) -> String { "\(directory)/\(StateNote.name)" }
 }

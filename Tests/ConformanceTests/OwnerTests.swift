@@ -61,6 +61,24 @@ import Testing
     }
   }
 
+  @Test("a home that moves to another machine takes its history along, and undo works there")
+  func move() throws {
+    try withSandbox { sandbox in
+      let there = sandbox.shell(
+        "defaults write d K 1; defaults write d K 2; defaults -currentHost write d H 7; defaults history d")
+      #expect(there.output.contains("K: 1 -> 2"), "\(there)")
+      sandbox.killOwner(with: SIGTERM)
+      sandbox.shell("sed -i '1s/.*/other-boot/; 2s/.*/other/' \(Self.note)")
+      let here = sandbox.shell(
+        """
+        defaults history d K --json | jq -r '"\\(.number) \\(.changes[0].after)"'
+        defaults read --at 1 d K; defaults undo 2 > /dev/null; defaults read d K
+        defaults history d --json | jq .number | tail -1; ls $XDG_STATE_HOME/prefsfs | wc -l
+        """)
+      #expect(here.output == "1 1\n2 2\n1\n1\n4\n2\n", "\(here)")
+    }
+  }
+
   @Test("a directory that a running process uses under another device is left alone")
   func passedThrough() throws {
     try withSandbox { sandbox in

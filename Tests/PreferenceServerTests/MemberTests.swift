@@ -246,6 +246,29 @@ private final class Owners: Sendable {
     }
   }
 
+  @Test("any number of machines may have used the home before this one")
+  func stateDirectories() throws {
+    try withSurroundings { sandbox, surroundings in
+      let usual = surroundings.stateDirectory
+      let own = { Surroundings(store: sandbox.config).stateDirectory }
+      #expect(own() == usual)
+      let note = "printf 'boot\\nmachine\\nhost\\n1\\n2\\n3\\n4\\n5\\n'"
+      sandbox.shell(
+        "for d in \(usual) $(seq -f '\(usual).%g' 2 70); do mkdir -p $d && \(note) > $d/owner; done")
+      #expect(own() == usual + ".71")
+      sandbox.shell("rm -r \(usual).5")
+      #expect(own() == usual + ".5")
+      let owner = try OwnedStore(Surroundings(store: sandbox.config)) { _ in }
+      owner.close()
+      #expect(own() == usual + ".5")
+      // Its own counts, whichever others go.
+      sandbox.shell("rm -r \(usual).3 \(usual)")
+      #expect(own() == usual + ".5")
+      sandbox.shell("rm -r \(usual).5")
+      #expect(own() == usual)
+    }
+  }
+
   @Test("the state directory replaces a runtime directory that others could write to")
   func runtimeDirectory() throws {
     try withSurroundings { sandbox, surroundings in
