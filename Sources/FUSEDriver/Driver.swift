@@ -117,8 +117,18 @@ public final class Driver {
     return SessionPointer(pointer)
   }
 
-  /// Mounts at a directory. The mount answers requests once `run` is called.
+  /// Mounts at a directory. The mount answers requests once `run` is called. Where it fails, the
+  /// changes of others do not wait for this mount, which never was.
   public func mount(at path: String) throws(DriverError) {
+    do throws(DriverError) {
+      try makeMount(at: path)
+    } catch {
+      store.services.removeMount(author)
+      throw error
+    }
+  }
+
+  private func makeMount(at path: String) throws(DriverError) {
     guard fuse_session_mount(session.raw, path) == 0 else {
       throw DriverError("\(path): could not be mounted")
     }

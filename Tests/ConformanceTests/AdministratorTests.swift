@@ -134,6 +134,23 @@ import Testing
     }
   }
 
+  @Test("no change waits for a mount that could not be made")
+  func failedMount() throws {
+    try withSandbox { sandbox in
+      // The kernel ignores that fusermount3 is set-user-ID.
+      let outcome = sandbox.shell(
+        """
+        cd $C/..; chmod 755 .; mkdir -p user/P; chown -R 54328:54328 user
+        ask() { setpriv --reuid 54328 --regid 54328 --clear-groups --no-new-privs env -u XDG_CONFIG_HOME \
+          -u XDG_STATE_HOME -u XDG_RUNTIME_DIR HOME=$PWD/user "$@"; }
+        ask defaults write d K 1; ask $PREFSFS $PWD/user/P 2> /dev/null && echo mounted
+        start=$(date +%s%N); ask defaults write d K 2; echo $((($(date +%s%N) - start) / 700000000))
+        ask pkill -u 54328 -x prefsd
+        """)
+      #expect(outcome.output == "0\n", "\(outcome)")
+    }
+  }
+
   @Test("--status says what is so within 2 s, also to root, and --list names the mounts")
   func status() throws {
     try withMount { (sandbox: Sandbox, mount: Mount) throws -> Void in
