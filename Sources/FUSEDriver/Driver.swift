@@ -130,7 +130,8 @@ public final class Driver {
 
   private func makeMount(at path: String) throws(DriverError) {
     guard fuse_session_mount(session.raw, path) == 0 else {
-      throw DriverError("\(path): could not be mounted")
+      let reason = MountObstacle.present.sentence.map { ": \($0)" } ?? ""
+      throw DriverError("\(path): could not be mounted\(reason)")
     }
     let mounted = announcer.setMountPoint(path)
     try useDevice(fuse_session_fd(session.raw))

@@ -23,11 +23,18 @@ public enum OwnerProgram {
     {
       return
     }
-    let program = SiblingProgram.path("prefsd", variable: "PREFSFS_PREFSD")
+    let program = SiblingProgram.path("prefsd", variable: variable)
     let store = options.user == nil ? ["--store", surroundings.userDirectory] : []
     let arguments = store + options.words
-    let outcome = try EngineError.wrapping { () throws(SystemError) in
-      try Child.runApartAgain(program, arguments, milliseconds: RemotePlaces.patience)
+    let outcome: Child.Outcome
+    do throws(SystemError) {
+      outcome = try Child.runApartAgain(program, arguments, milliseconds: RemotePlaces.patience)
+    } catch {
+      let hint =
+        Environment.variable(variable) == nil
+        ? "install it beside this program or in PATH, or name it in \(variable)"
+        : "\(variable) names it"
+      throw EngineError(.system(error.errno), "prefsd cannot be started: \(error); \(hint)")
     }
     if outcome.status == 0 { return }
     let reason = outcome.lastError ?? "it ended with status \(outcome.status)"
@@ -35,6 +42,8 @@ public enum OwnerProgram {
       .system(.inputOutput), "prefsd cannot serve \(surroundings.userDirectory): \(reason)")
   }
 
+  /// The environment variable that may name `prefsd`.
+  private static let variable = "PREFSFS_PREFSD"
   /// Milliseconds that a service manager has to start `prefsd`.
   private static let activationPatience: Int64 = 2000
 

@@ -51,7 +51,7 @@ struct DriverProgram {
       log("--system: only root manages the machine's places")
       return .failure
     }
-    let point = try MountPoint.prepare(options.mountPoint)
+    let point = try MountPoint.prepare(options.mountPoint, covers: options.covers)
     let surroundings = Surroundings(store: options.store ?? options.source)
     if options.store ?? options.source != nil {
       try MountPoint.checkSource(surroundings.userDirectory)
@@ -65,6 +65,9 @@ struct DriverProgram {
     let now = AbsoluteTime(Timestamp.now)
     let history: ValueDictionary = ["mounted since": .date(now), "driver since": .date(now)]
     return try serve(surroundings, at: point, client: nil, history) { driver throws(DriverError) in
+      if !options.covers, MountPoint.hidesFiles(point) {
+        log("\(point): the files that are there are hidden until the mount ends")
+      }
       try driver.mount(at: point)
       if Guard.isInBackground { Background.detach(log) }
     }

@@ -41,6 +41,7 @@ enum Help {
     Form("-o list=own", "list a domain's own keys; list=all: inherited keys too"),
     Form("-o schemas=on", "schemas refuse values that people write; schemas=off: they do not"),
     Form("-o writeback=SECS", "seconds from a change to the rewriting of its list (1)"),
+    Form("-o nonempty", "mount over files, or another prefsfs, without a word"),
     Form("-o uid=,gid=,umask=", "as for other FUSE mounts, and allow_other (see fuse.conf)"),
   ]
 

@@ -8,12 +8,12 @@ enum MountPoint {
     let description: String
   }
 
-  /// Returns the real path of a directory that can be mounted on. Clears a mount whose driver has
-  /// died there (ENOTCONN) first.
-  static func prepare(_ path: String) throws(Unusable) -> String {
-    if MountInformation.isDead(path) {
-      Unmount.lazily(path)
-      if MountInformation.isDead(path) {
+  /// Returns the real path of a directory that can be mounted on. Clears mounts whose drivers have
+  /// died there (ENOTCONN) first, of which several may lie on each other.
+  /// - Parameter covers: whether it may be a mount of this program already.
+  static func prepare(_ path: String, covers: Bool) throws(Unusable) -> String {
+    while MountInformation.isDead(path) {
+      guard Unmount.lazily(path) else {
         throw Unusable(
           description: "\(path): a stale mount; clear it with fusermount3 -u -z \(path)")
       }
@@ -22,7 +22,18 @@ enum MountPoint {
     guard let real = Files.realPath(path) else {
       throw Unusable(description: "\(path): no such directory; make it first (mkdir -p)")
     }
+    if !covers, MountInformation.mount(at: real)?.kind == "fuse.prefsfs" {
+      throw Unusable(
+        description: "\(path): prefsfs is already mounted there; fusermount3 -u \(path) ends that, "
+          + "and -o nonempty mounts over it")
+    }
     return real
+  }
+
+  /// Whether a mount at the directory hides files.
+  static func hidesFiles(_ point: String) -> Bool {
+    let names = ((try? Files.names(in: point, withDirectories: true)) ?? nil) ?? []
+    return names.contains { $0 != "." && $0 != ".." }
   }
 
   /// Throws if the path is no directory, with the reason; with the advice where nothing is there.

@@ -22,6 +22,8 @@ struct Options {
   var showsList = false
   var isJSON = false
   var isReadOnly = false
+  /// Whether the mount point may have files, or be a mount of this program (`-o nonempty`).
+  var covers = false
   /// Whether the machine's places are mounted in place of the user's preferences.
   var isSystem = false
   var store: String?
@@ -59,7 +61,7 @@ struct Options {
   /// the kernel caches, and a mount never hides what it shows.
   private static let withoutEffect: Set<String> = [
     "attr_timeout", "entry_timeout", "negative_timeout", "ac_attr_timeout", "kernel_cache",
-    "auto_cache", "noauto_cache", "nonempty", "direct_io", "hard_remove", "use_ino", "readdir_ino",
+    "auto_cache", "noauto_cache", "direct_io", "hard_remove", "use_ino", "readdir_ino",
     "big_writes", "large_read", "intr", "remember", "noforget", "max_write", "max_readahead",
     "max_background", "congestion_threshold", "async_read", "sync_read", "atomic_o_trunc",
     "no_remote_lock", "no_remote_flock", "no_remote_posix_lock", "splice_write", "splice_move",
@@ -158,6 +160,7 @@ struct Options {
     let value = parts.count > 1 ? String(parts[1]) : nil
     switch name {
     case "ro": isReadOnly = true
+    case "nonempty": covers = true
     case "debug": (isForeground, isDebugging) = (true, true)
     case "store": store = try text(value, name)
     case "format":

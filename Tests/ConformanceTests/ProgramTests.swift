@@ -136,7 +136,7 @@ import Testing
       let lower = try Mount(sandbox)
       sandbox.shell("mkdir \(sandbox.root)/lists")
       let device = try self.device(lower)
-      let upper = try Mount(sandbox, ["-o", "store=\(sandbox.root)/lists"])
+      let upper = try Mount(sandbox, ["-o", "nonempty,store=\(sandbox.root)/lists"])
       defer { upper.unmount() }
       let end = Date().addingTimeInterval(10)
       while try self.device(upper) == device, Date() < end { usleep(2000) }
@@ -144,6 +144,55 @@ import Testing
       #expect(lower.log.contains("still mounted"))
       #expect(
         sandbox.shell("echo 1 > $M/NSGlobalDomain/K; cat $M/NSGlobalDomain/K").output == "1\n")
+    }
+  }
+
+  @Test("two dead mounts on one point are cleared by one try, and a third is named, with status 5")
+  func twoDead() throws {
+    try withSandbox { sandbox in
+      Fixture.make(sandbox)
+      let outcome = sandbox.shell(
+        """
+        exec 2>&1; $PREFSFS $M; $PREFSFS $M; echo "[$?]"; $PREFSFS -o nonempty $M; echo "[$?]"
+        for i in 1 2; do
+          for p in $(pgrep -x prefs-guard) $(pgrep -x prefsfs); do
+            tr '\\0' '\\n' < /proc/$p/cmdline | grep -qFx "$M" && kill -STOP $p && echo $p >> $C/../dead
+          done
+        done 2> /dev/null; kill -9 $(sort -u $C/../dead); sleep 0.3
+        grep -c " $M " /proc/mounts; $PREFSFS $M; echo "[$?]"
+        grep -c " $M " /proc/mounts; cat $M/d/Integer; fusermount3 -u $M
+        mkdir $C/../full; touch $C/../full/file; $PREFSFS $C/../full; ls $C/../full/d | grep Integer
+        fusermount3 -u $C/../full
+        """)
+      #expect(
+        outcome.output.replacing(sandbox.root, with: "R").replacing("R/config/..", with: "R") == """
+          prefsfs: R/mount: prefsfs is already mounted there; fusermount3 -u R/mount ends that, \
+          and -o nonempty mounts over it
+          [5]
+          [0]
+          2
+          [0]
+          1
+          42
+          prefsfs: R/full: the files that are there are hidden until the mount ends
+          Integer
+
+          """, "\(outcome)")
+    }
+  }
+
+  @Test("a user who may not mount is told why")
+  func obstacles() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        cd $C/..; chmod 755 .; mkdir -p home57/m; chown -R 54327 home57
+        setpriv --reuid 54327 --regid 54327 --clear-groups --no-new-privs env -u XDG_CONFIG_HOME \
+          -u XDG_STATE_HOME -u XDG_RUNTIME_DIR HOME=$PWD/home57 $PREFSFS home57/m 2>&1
+        echo "[$?]"; setpriv --reuid 54327 --clear-groups pkill -x prefsd
+        """)
+      #expect(outcome.output.contains("could not be mounted: no program that this process starts"))
+      #expect(outcome.output.hasSuffix("[1]\n"))
     }
   }
 

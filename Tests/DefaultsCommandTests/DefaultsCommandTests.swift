@@ -157,6 +157,7 @@ import Testing
         let outcome = sandbox.shell("PREFSFS_PREFSD=/nope defaults \(words)")
         #expect(outcome.status == 1)
         #expect(outcome.errors.contains("/nope"), "\(words): \(outcome.errors)")
+        #expect(outcome.errors.contains("PREFSFS_PREFSD names it"), "\(words)")
       }
     }
   }
