@@ -13,7 +13,8 @@ import SystemCalls
 /// paths select a single place.
 ///
 /// Half-broken states: if there is no owner, it starts `prefsd`. If the owner is stopped (SIGSTOP,
-/// a debugger), the command fails after 5 s and nothing is written.
+/// a debugger), the command fails after 5 s and nothing is written. If the owner works on something
+/// long, such as this change, the command waits for it, a minute at most after these 5 s.
 public enum DefaultsCommand {
   /// Runs a command line, without the program's name. Output goes to standard output, and messages
   /// go to standard error. Blocks until the command is done.

@@ -165,7 +165,11 @@ final class Link: Sendable {
   /// Sends a request, and waits for its answer until the deadline; where that is later than
   /// `RemotePlaces.patience`, for as long as the owner answers pings. Throws `.ownerGone`,
   /// ETIMEDOUT without an answer, EFBIG for a request that is too large, and the owner's refusal.
-  func call(_ request: Request, until deadline: Instant) throws(EngineError) -> Message {
+  /// - Parameter staysForWork: whether the call goes on waiting after the deadline while the owner
+  ///   works. It may have begun with the request, which it would refuse now.
+  func call(
+    _ request: Request, until deadline: Instant, staysForWork: Bool = false
+  ) throws(EngineError) -> Message {
     let (number, isSent) = state.withLock { state in
       if state.early == request {
         state.early = nil
@@ -189,7 +193,8 @@ final class Link: Sendable {
       throw Self.gone
     case .tooLarge: throw Self.tooLarge
     }
-    let answer = awaitAnswer(to: number, until: deadline)
+    let answer =
+      awaitAnswer(to: number, until: deadline) ?? (staysForWork ? awaitWork(on: number) : nil)
     guard let answer else { throw hasEnded ? Self.gone : Self.late }
     if case .failed(let error) = answer { throw error }
     return answer
@@ -204,6 +209,27 @@ final class Link: Sendable {
       }
     } while answer == nil && Instant.now < deadline && isAnswering(within: 1000)
     return answer
+  }
+
+  /// Waits for the answer to a call for as long as the owner works, a minute at most.
+  private func awaitWork(on number: UInt64) -> Message? {
+    let end = Instant.now.advanced(milliseconds: Self.longestWork)
+    var answer: Message?
+    while answer == nil, !hasEnded, isWorking, Instant.now < end {
+      answer = receive(until: Instant.now.advanced(milliseconds: 100)) { state in
+        state.calls.first { $0.number == number }?.answer
+      }
+    }
+    return answer
+  }
+
+  /// Milliseconds that a call waits for work after its deadline.
+  private static let longestWork: Int64 = 60_000
+
+  /// Whether the owner's process is neither stopped nor gone: one that does not answer is busy.
+  var isWorking: Bool {
+    guard let process = socket.value.peer?.process else { return false }
+    return ProcessFacts.isRunning(process)
   }
 
   /// Receives everything that an owner sent before it ended. A link that was not started has no

@@ -189,11 +189,12 @@ extension RemotePlaces {
     contents = (found, version)
   }
 
-  /// Asks the owner for something to read. Throws ETIMEDOUT after 200 ms if the owner is stopped.
+  /// Asks the owner for something to read. Throws ETIMEDOUT after 200 ms if the owner is stopped, and
+  /// unless the process asks a few things and ends also if the owner is busy.
   private func call(
     _ request: Request, until deadline: Instant? = nil
   ) throws(EngineError) -> Message {
-    guard link.isAnswering(within: Self.readPatience) else {
+    guard link.isAnswering(within: Self.readPatience) || isBrief && link.isWorking else {
       throw link.hasEnded ? Link.gone : Link.late
     }
     return try link.call(request, until: deadline ?? Self.deadline)
@@ -394,15 +395,16 @@ extension RemotePlaces {
   }
 
   /// Makes a request of the kind `apply`, and returns what it has changed: what its notice says if
-  /// the answer does not come before the deadline.
+  /// the answer does not come before the deadline. A process that asks a few things and ends waits
+  /// for work that the owner has begun, so that it never calls a change refused that is made.
   func apply(
     _ request: Request, serial: UInt64, until deadline: Instant
   ) throws(EngineError) -> Changeset {
     if let obstacle = obstacle.present { throw obstacle }
     inbox.changes.begin(serial)
     do throws(EngineError) {
-      guard case .applied(let changeset, let isSettled) = try link.call(request, until: deadline)
-      else { throw Self.unexpected }
+      let answer = try link.call(request, until: deadline, staysForWork: isBrief)
+      guard case .applied(let changeset, let isSettled) = answer else { throw Self.unexpected }
       if hasMounts.load(ordering: .relaxed) { notePrepared(changeset.items.lazy.map(\.location)) }
       if !isSettled { inbox.settlements.noteUnsettled(changeset.version) }
       return inbox.changes.end(serial, changeset) ?? changeset

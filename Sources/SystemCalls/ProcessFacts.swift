@@ -19,6 +19,16 @@ public struct ProcessFacts: Equatable, Sendable {
     unit = Self.unit(Self.lines("/proc/\(thread)/cgroup"))
   }
 
+  /// Whether a process is there, and is not stopped (SIGSTOP, a debugger). Cost: a file of proc(5),
+  /// which is in memory.
+  public static func isRunning(_ process: pid_t) -> Bool {
+    let contents = (try? Files.contents("/proc/\(process)/stat", limit: 4096)) ?? nil
+    // The name of the program, in parentheses, may have any character.
+    guard let contents, let end = contents.lastIndex(of: UInt8(ascii: ")")) else { return false }
+    guard let state = contents.dropFirst(end + 2).first else { return false }
+    return !"TtZX".utf8.contains(state)
+  }
+
   /// The process of a thread; the thread's own number where that cannot be told.
   private static func process(ofThread thread: pid_t) -> pid_t {
     if prefsfs_is_process(thread) != 0 { return thread }

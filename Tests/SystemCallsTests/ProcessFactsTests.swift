@@ -41,4 +41,16 @@ import Testing
   func unit(text: String, unit: String) {
     #expect(ProcessFacts.unit(Array(text.utf8).split(separator: UInt8(ascii: "\n"))) == unit)
   }
+
+  @Test("a process that is stopped, or gone, does not run")
+  func running() throws {
+    let child = try Child.startApart("sleep", ["60"], streams: [nil, nil, nil])
+    #expect(ProcessFacts.isRunning(child) && ProcessFacts.isRunning(getpid()))
+    kill(child, SIGSTOP)
+    for _ in 0..<1000 where ProcessFacts.isRunning(child) { Instant.sleep(milliseconds: 1) }
+    #expect(!ProcessFacts.isRunning(child))
+    kill(child, SIGKILL)
+    _ = Child.wait(child)
+    #expect(!ProcessFacts.isRunning(child))
+  }
 }
