@@ -34,6 +34,8 @@ public struct Resolution: Equatable, Sendable {
   public var text: [UInt8]? { stored.text }
   /// When the value, or its text, last changed; or the time that utimensat(2) set.
   public var modified: Timestamp { stored.metadata.modified }
+  /// When the value, its text, time or mode last changed. It never goes back.
+  public var changed: Timestamp { stored.metadata.lastChanged }
   /// The permission bits that chmod(2) gave the key; nil for the usual ones.
   public var mode: UInt32? { stored.metadata.mode }
 

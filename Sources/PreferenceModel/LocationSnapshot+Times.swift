@@ -37,6 +37,6 @@ extension LocationSnapshot.Base {
 extension Metadata {
   /// Whether it says nothing but that time.
   fileprivate func isNothing(but time: Timestamp) -> Bool {
-    modified == time && text == nil && mode == nil && setter == nil
+    modified == time && text == nil && mode == nil && setter == nil && changed == nil
   }
 }

@@ -181,14 +181,17 @@ extension LocationSnapshot {
   /// Applies one edit. Cost: O(the value); O(keys) for the removal of a
   /// domain; O(unsaved changes), once, where a copy of the snapshot is held.
   package mutating func apply(_ edit: Edit, time: Timestamp) {
-    if case .describe(let key, let description) = edit { return describe(key, description) }
+    if case .describe(let key, let description) = edit {
+      return describe(key, description, time)
+    }
     lastModified = max(lastModified, time)
     layers[layers.count - 1].changesList = true
     switch edit {
     case .set(let key, let value, let written):
       let old = entry(key)
       let text = written.text(keeping: old?.value == value ? old?.text : nil)
-      let metadata = Metadata(text: text, modified: time, mode: old?.metadata.mode)
+      let metadata =
+        old?.metadata.replaced(text: text, at: time) ?? Metadata(text: text, modified: time)
       add(.set(StoredValue(value, metadata)), for: key)
       exists = true
     case .splice(let key, let splice):
@@ -203,7 +206,9 @@ extension LocationSnapshot {
     }
   }
 
-  private mutating func describe(_ key: Key, _ description: Description) {
+  private mutating func describe(_ key: Key, _ description: Description, _ time: Timestamp) {
+    var description = description
+    description.time = time
     let earlier = layers[layers.count - 1].changes[key]
     add(earlier?.changed(by: description) ?? .described(description), for: key)
   }
@@ -230,8 +235,8 @@ extension Edit {
       guard let old, old.accepts(splice), !old.alreadyHas(splice) else { return nil }
       return self
     case .describe(_, let description):
-      guard let old = old?.metadata else { return nil }
-      return old.changed(by: description) == old ? nil : self
+      // Also where mode and time are those already: chmod(2) and utimensat(2) move `st_ctime`.
+      return old == nil || description.isEmpty ? nil : self
     case .remove: return old == nil ? nil : self
     case .createDomain: return exists ? nil : self
     case .removeDomain: return exists ? self : nil
@@ -362,16 +367,20 @@ extension LocationSnapshot.Change {
 
 extension Description {
   fileprivate func changed(by later: Description) -> Description {
-    Description(mode: later.mode ?? mode, modified: later.modified ?? modified)
+    var both = Description(mode: later.mode ?? mode, modified: later.modified ?? modified)
+    both.time = later.time ?? time
+    return both
   }
 }
 
 extension Metadata {
   func changed(by description: Description) -> Metadata {
-    var changed = self
-    changed.modified = description.modified ?? modified
-    changed.mode = description.mode ?? mode
-    return changed
+    var described = self
+    described.modified = description.modified ?? modified
+    described.mode = description.mode ?? mode
+    let latest = description.time.map { max($0, lastChanged) } ?? lastChanged
+    described.changed = latest == described.modified ? nil : latest
+    return described
   }
 }
 

@@ -7,11 +7,14 @@ public struct Metadata: Equatable, Sendable {
   private final class Rare: Equatable, Sendable {
     let mode: UInt32?
     let setter: Setter?
+    let changed: Timestamp?
 
-    init(_ mode: UInt32?, _ setter: Setter?) { (self.mode, self.setter) = (mode, setter) }
+    init(_ mode: UInt32?, _ setter: Setter?, _ changed: Timestamp?) {
+      (self.mode, self.setter, self.changed) = (mode, setter, changed)
+    }
 
     static func == (left: Rare, right: Rare) -> Bool {
-      left.mode == right.mode && left.setter == right.setter
+      left.mode == right.mode && left.setter == right.setter && left.changed == right.changed
     }
   }
 
@@ -23,33 +26,52 @@ public struct Metadata: Equatable, Sendable {
 
   /// Creates the metadata of a key.
   public init(
-    text: [UInt8]?, modified: Timestamp, mode: UInt32? = nil, setter: Setter? = nil
+    text: [UInt8]?, modified: Timestamp, mode: UInt32? = nil, setter: Setter? = nil,
+    changed: Timestamp? = nil
   ) {
     (self.text, self.modified) = (text, modified)
-    set(mode, setter)
+    set(mode, setter, changed)
   }
 
   /// The permission bits that chmod(2) gave the key; nil for the usual ones. They stay when the
   /// value changes.
   public var mode: UInt32? {
     get { rare?.mode }
-    set { set(newValue, setter) }
+    set { set(newValue, setter, changed) }
   }
 
   /// What sets the value, beside the list of its place; nil where the list has it. A value that has
   /// a setter cannot be changed.
   public var setter: Setter? {
     get { rare?.setter }
-    set { set(mode, newValue) }
+    set { set(mode, newValue, changed) }
   }
+
+  /// When the value, or anything that is kept beside it, last changed, where that is not `modified`
+  /// because somebody has set that time or the mode; else nil.
+  public var changed: Timestamp? {
+    get { rare?.changed }
+    set { set(mode, setter, newValue) }
+  }
+
+  /// When the value, or anything that is kept beside it, last changed. It never goes back.
+  public var lastChanged: Timestamp { changed ?? modified }
 
   /// Whether a fragment or a vendor's list sets the value, which then overrides the list.
   public var isOfFile: Bool {
     if case .file? = rare?.setter { true } else { false }
   }
 
-  private mutating func set(_ mode: UInt32?, _ setter: Setter?) {
-    rare = mode == nil && setter == nil ? nil : Rare(mode, setter)
+  private mutating func set(_ mode: UInt32?, _ setter: Setter?, _ changed: Timestamp?) {
+    let isUsual = mode == nil && setter == nil && changed == nil
+    rare = isUsual ? nil : Rare(mode, setter, changed)
+  }
+
+  /// The metadata of a value that is set in the place of this one.
+  /// - Parameter time: when it was set; a clock may have been set back since the last change.
+  package func replaced(text: [UInt8]?, at time: Timestamp) -> Metadata {
+    let changed = lastChanged > time ? lastChanged : nil
+    return Metadata(text: text, modified: time, mode: mode, changed: changed)
   }
 }
 
@@ -136,7 +158,7 @@ public struct StoredValue: Sendable {
   }
 
   /// The same value with other metadata.
-  func with(_ metadata: Metadata) -> StoredValue { StoredValue(content, metadata) }
+  package func with(_ metadata: Metadata) -> StoredValue { StoredValue(content, metadata) }
 
   /// The same value in the form that it has without splices, as a rewrite of the list needs it.
   var whole: StoredValue {
@@ -207,7 +229,7 @@ extension StoredValue {
   package func applying(
     _ splice: Splice, time: Timestamp = Timestamp(nanoseconds: 0)
   ) -> StoredValue {
-    let kept = Metadata(text: nil, modified: time, mode: metadata.mode)
+    let kept = metadata.replaced(text: nil, at: time)
     let bytes =
       if case .spliced(_, let bytes, _) = content { bytes } else { ChunkedBytes(wholeBytes) }
     return StoredValue(
@@ -240,6 +262,9 @@ public struct Description: Hashable, Sendable {
   public var mode: UInt32?
   /// The modification time; nil leaves it as it is.
   public var modified: Timestamp?
+  /// When the change was made. Only a place knows it, from the time of the changeset; it is neither
+  /// sent nor recorded.
+  var time: Timestamp?
 
   /// Creates a change of these.
   public init(mode: UInt32? = nil, modified: Timestamp? = nil) {

@@ -67,17 +67,20 @@ extension Message {
       Frame.bytes(2, number) {
         $0.append(version)
         $0.append(contents)
+        $0.append(changesOf: contents)
       }
     case .snapshots(let all, let version):
       Frame.bytes(10, number) {
         $0.append(version)
         $0.append(UInt32(all.count))
         for contents in all { $0.append(contents) }
+        for contents in all { $0.append(changesOf: contents) }
       }
     case .lists(let lists):
       Frame.bytes(13, number) {
         $0.append(UInt32(lists.count))
         for list in lists { $0.append(list) }
+        for case .contents(let contents, _) in lists { $0.append(changesOf: contents) }
       }
     case .domains(let domains):
       Frame.bytes(3, number) {
@@ -101,6 +104,7 @@ extension Message {
         $0.append(index)
         $0.append(stored == nil ? 0 : 1 as UInt8)
         if let stored { $0.append(stored) }
+        $0.append(stored?.metadata.changed)
       }
     }
   }
@@ -147,6 +151,20 @@ extension ByteWriter {
       if let stored { writer.append(stored) }
     }
     append(contents.additions) { $0.append($1) }
+  }
+
+  /// Appends when values were last changed, if that is not their modification time: those of the
+  /// list, and those that were set since. It stands at the end of a message, where versions that do
+  /// not know it ignore it.
+  fileprivate mutating func append(changesOf contents: LocationSnapshot.Contents) {
+    var (listed, set): ([Key: Timestamp], [Key: Timestamp]) = ([:], [:])
+    for (key, metadata) in zip(contents.metadata.keys, contents.metadata.values) {
+      if let changed = metadata.changed { listed[key] = changed }
+    }
+    for (key, stored) in contents.changes {
+      if let changed = stored?.metadata.changed { set[key] = changed }
+    }
+    for times in [listed, set] { append(times) { $0.append($1.nanoseconds) } }
   }
 
   private mutating func append<Item>(
@@ -253,7 +271,7 @@ extension ByteReader {
         version: version, isReadOnly: isReadOnly, identity, protocol: try number())
     case 2:
       let version = try number(UInt64.self)
-      return .snapshot(try contents(), version: version)
+      return .snapshot(try withChanges(of: [try contents()])[0], version: version)
     case 3:
       let domains = try array { try $0.domain() }
       return .domains(Set(domains))
@@ -270,11 +288,14 @@ extension ByteReader {
     case 8: return .notice(try notice())
     case 10:
       let version = try number(UInt64.self)
-      return .snapshots(try array { try $0.contents() }, version: version)
-    case 13: return .lists(try array { try $0.loadedList() })
+      return .snapshots(try withChanges(of: try array { try $0.contents() }), version: version)
+    case 13: return .lists(try withChanges(of: try array { try $0.loadedList() }))
     case 9:
       let index = try number(UInt32.self)
-      return .found(try number(UInt8.self) == 0 ? nil : try stored(), index: index)
+      let stored = try number(UInt8.self) == 0 ? nil : try stored()
+      let hasTime = try isAtEnd ? false : number(UInt8.self) == 1
+      let time = hasTime ? try timestamp() : nil
+      return .found(stored.map { $0.changed(at: time) }, index: index)
     default: throw Unknown()
     }
   }
@@ -328,6 +349,40 @@ extension ByteReader {
     }
     contents.additions = try items { try $0.stored() }
     return contents
+  }
+
+  /// Adds when values were last changed. An earlier version does not say it.
+  private mutating func withChanges(
+    of all: [LocationSnapshot.Contents]
+  ) throws -> [LocationSnapshot.Contents] {
+    var all = all
+    for index in all.indices where !isAtEnd { try addChanges(to: &all[index]) }
+    return all
+  }
+
+  private mutating func withChanges(
+    of lists: [Message.LoadedList]
+  ) throws -> [Message.LoadedList] {
+    var all: [Message.LoadedList] = []
+    for list in lists {
+      guard case .contents(var contents, let version) = list, !isAtEnd else {
+        all.append(list)
+        continue
+      }
+      try addChanges(to: &contents)
+      all.append(.contents(contents, version: version))
+    }
+    return all
+  }
+
+  private mutating func addChanges(to contents: inout LocationSnapshot.Contents) throws {
+    let listed: [Key: Timestamp] = try items { try $0.timestamp() }
+    let set: [Key: Timestamp] = try items { try $0.timestamp() }
+    for (key, time) in listed { contents.metadata[key]?.changed = time }
+    for (key, time) in set {
+      guard let stored = contents.changes[key] ?? nil else { continue }
+      contents.changes.updateValue(stored.changed(at: time), forKey: key)
+    }
   }
 
   private mutating func items<Item>(
@@ -413,6 +468,16 @@ extension EngineError.Reason {
     } else {
       return nil
     }
+  }
+}
+
+extension StoredValue {
+  /// The same value, last changed at that time; nil: at its modification time.
+  fileprivate func changed(at time: Timestamp?) -> StoredValue {
+    guard let time else { return self }
+    var kept = self.metadata
+    kept.changed = time
+    return with(kept)
   }
 }
 

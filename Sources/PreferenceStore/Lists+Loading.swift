@@ -216,7 +216,9 @@ extension LocationSnapshot.Base {
       // Which keys another program changed meanwhile is unknown: the time of all of them moves.
       metadata = kept.keys.compactMap { key, old in
         guard values[key] != nil else { return nil }
-        return Metadata(text: old.text, modified: max(old.modified, modified), mode: old.mode)
+        let time = max(old.modified, modified)
+        let changed = old.lastChanged > time ? old.lastChanged : nil
+        return Metadata(text: old.text, modified: time, mode: old.mode, changed: changed)
       }
     }
     for (key, known) in zip(kept.keys.keys, kept.keys.values) {

@@ -122,8 +122,12 @@ extension Lists {
       theirs[$0] != base.values[$0]
     }
     for key in differing {
-      base.metadata[key] = theirs[key].map { _ in
-        Metadata(text: nil, modified: time, mode: base.metadata[key]?.mode)
+      base.metadata[key] = theirs[key].map { _ -> Metadata in
+        let last = base.metadata[key]?.lastChanged ?? base.modified
+        // A list that was put in the place of this one may be older.
+        let changed = last < time ? nil : max(.now, last)
+        return Metadata(
+          text: nil, modified: time, mode: base.metadata[key]?.mode, changed: changed)
       }
     }
     base.values = theirs

@@ -4,8 +4,8 @@ import PropertyList
 import SystemCalls
 
 /// What is kept about the keys of one list beside the list: the exact bytes last written, the
-/// modification times and the modes. It is a binary list in the state directory, replaced as a
-/// whole.
+/// modification times, the modes, and when time or mode were set. It is a binary list in the state
+/// directory, replaced as a whole.
 ///
 /// It never decides what a value is: a text is used only if reading it gives the value that the
 /// list holds. So a lost or stale file costs spelling, times and modes, and nothing else.
@@ -37,6 +37,9 @@ struct MetadataFile {
         contents.keys[key]?.mode = mode.unsigned.map { UInt32(truncatingIfNeeded: $0) }
       }
     }
+    if case .dictionary(let changes)? = root["changes"] {
+      for (key, time) in changes { contents.keys[key]?.changed = time.timestamp }
+    }
     return contents
   }
 
@@ -52,24 +55,29 @@ struct MetadataFile {
     return names.count == keys.count ? MetadataTable(keys: names, values: metadata) : nil
   }
 
-  /// Replaces the file. It holds the keys, their times in the same order as 64-bit numbers, and the
-  /// texts and modes of the keys that have one.
+  /// Replaces the file. It holds the keys, their times in the same order as 64-bit numbers, the
+  /// texts and modes of the keys that have one, and when a key was last changed, if that is not its
+  /// time.
   func write(_ contents: Contents) throws(SystemError) {
     var times = ByteWriter()
     var keys: [Value] = []
     var texts: ValueDictionary = [:]
     var modes: ValueDictionary = [:]
+    var changes: ValueDictionary = [:]
     for (key, metadata) in zip(contents.keys.keys, contents.keys.values) {
       keys.append(.string(key.string))
       times.append(metadata.modified.nanoseconds)
       if let text = metadata.text { texts[key] = .data(text) }
       if let mode = metadata.mode { modes[key] = .integer(WideInteger(UInt64(mode))) }
+      if let changed = metadata.changed { changes[key] = changed.value }
     }
     var root: ValueDictionary = [
       "modified": contents.modified.value, "keys": .array(keys), "times": .data(times.bytes),
       "texts": .dictionary(texts), "modes": .dictionary(modes),
     ]
     root["identity"] = contents.identity?.value
+    // Most lists have none. Versions that do not know them ignore them.
+    if !changes.isEmpty { root["changes"] = .dictionary(changes) }
     try Files.makeDirectories(Files.parent(of: path), mode: 0o700)
     let bytes = Document.binary(.dictionary(root))
     _ = try ListFile(path: path).replace(with: bytes, mode: 0o600) { _ in }

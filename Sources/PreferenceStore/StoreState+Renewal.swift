@@ -71,11 +71,15 @@ extension Journal {
     let first = lastSequence + 1
     for edit in snapshot.unsavedEdits {
       var items = [Changeset.Item(location, edit)]
+      // The time of a record is also that of the change of what is kept beside a value.
       var time = snapshot.lastModified
+      if let key = edit.key, let entry = snapshot.entry(key) {
+        time = max(time, entry.metadata.lastChanged)
+      }
       if case .set(let key, _, _) = edit, let metadata = snapshot.entry(key)?.metadata {
         let description = Description(mode: metadata.mode, modified: metadata.modified)
         items.append(Changeset.Item(location, .describe(key, description)))
-        time = metadata.modified
+        time = metadata.lastChanged
       }
       _ = try append(.change(Changeset(items, time: time)))
     }

@@ -12,7 +12,7 @@ extension Tree {
 
   func attributes(_ node: Node) throws(TreeError) -> Attributes {
     var attributes = try ownAttributes(node)
-    attributes.changed = max(attributes.modified, node.changed ?? attributes.modified)
+    if let changed = node.changed { attributes.changed = max(attributes.changed, changed) }
     return attributes
   }
 
@@ -39,10 +39,12 @@ extension Tree {
     var attributes = Attributes(
       inode: file.node.inode, type: .file, mode: mode(resolution), size: size,
       modified: resolution.modified)
+    attributes.changed = resolution.changed
     attributes.isReadOnly = resolution.isReadOnly || engine.isReadOnly
     // Text that the engine does not have yet is a change too.
     if file.editor != nil, let written = file.uncommittedSince {
       attributes.modified = max(resolution.modified, written)
+      attributes.changed = max(resolution.changed, written)
     }
     return attributes
   }

@@ -457,6 +457,38 @@ import Testing
     }
   }
 
+  @Test("ctime is the same in all mounts, is kept over mounts and owners, and never goes back")
+  func keptChangeTimes() throws {
+    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      let change = """
+        n() { stat -c %.9Z $1/d/Real; }; touch -d 2001-01-01 $C/../new
+        echo 7.5 > $M/d/Real; touch -d 2001-01-01 $M/d/Real; a=$(n $M); sleep 0.01
+        echo 8.5 > $C/../new; touch -d 2001-01-01 $C/../new; cp -p $C/../new $M/d/Real; b=$(n $M)
+        sleep 0.01; chmod 600 $M/d/Real; c=$(n $M); sleep 0.01; touch -d 2030-01-01 $M/d/Real
+        sleep 0.01; touch -d 2001-01-01 $M/d/Real; d=$(n $M)
+        [ $a \\< $b ] && [ $b \\< $c ] && [ $c \\< $d ] && [ ${d%.*} -lt 1893456000 ] && echo $d
+        """
+      let last = sandbox.shell(change).output
+      #expect(last != "")
+      let other = try Mount(sandbox, at: sandbox.secondMountPoint)
+      defer { other.unmount() }
+      #expect(sandbox.shell("stat -c %.9Z $M2/d/Real").output == last)
+      #expect(sandbox.shell("sleep 0.01; touch -d 2001-01-01 $M2/d/Real").status == 0)
+      let moved = sandbox.shell("stat -c %.9Z $M2/d/Real").output
+      #expect(moved > last && sandbox.shell("stat -c %.9Z $M/d/Real").output == moved)
+      // The next owner has it from the journal, or from the file beside the list.
+      for wait in ["", "sleep 1.5"] {
+        sandbox.shell(wait)
+        other.unmount()
+        mount.unmount()
+        sandbox.killOwner()
+        let again = try Mount(sandbox)
+        defer { again.unmount() }
+        #expect(sandbox.shell("stat -c %.9Z $M/d/Real").output == moved)
+      }
+    }
+  }
+
   @Test("umask= replaces the modes of files, so that allow_other lets others read")
   func masks() throws {
     try withMount(["-o", "allow_other,umask=022"], prepare: Fixture.make) {

@@ -81,6 +81,37 @@ import Testing
     }
   }
 
+  @Test("when a key was last changed is kept, whatever time is set, and never goes back")
+  func lastChanged() throws {
+    try withSandbox { sandbox in
+      let test = try TestStore(sandbox)
+      func kept(_ store: Store) throws -> Metadata {
+        try #require(try store.lists.find("K", at: TestStore.user)?.metadata)
+      }
+      func describe(_ description: Description) throws -> Timestamp {
+        let item = Changeset.Item(TestStore.user, .describe("K", description))
+        return try test.store.commit([item]).change.time
+      }
+      try test.set("K", 1)
+      #expect(try kept(test.store).changed == nil)
+      let old = Timestamp(nanoseconds: 1_000_000_000)
+      let first = try describe(Description(modified: old))
+      #expect(try kept(test.store).modified == old && kept(test.store).lastChanged == first)
+      try test.store.checkpoint(TestStore.user)
+      let fresh = try Store(TestStore.layout(sandbox), readOnly: true) { _ in }
+      #expect(try kept(fresh).modified == old && kept(fresh).lastChanged == first)
+      // The same again, which changes nothing else.
+      let second = try describe(Description(modified: old))
+      #expect(try second > first && kept(test.store).lastChanged == second)
+      // Another program puts an old list in the place of this one.
+      try test.store.checkpoint(TestStore.user)
+      sandbox.makeList(sandbox.config + "/new", "dict(K=2)")
+      sandbox.shell("touch -d 2001-01-01 $C/new; mv $C/new $C/d.plist")
+      test.store.lists.refresh(TestStore.user)
+      #expect(try test.get("K") == 2 && kept(test.store).lastChanged > second)
+    }
+  }
+
   @Test("an edit that undoes our change is undone, published, and stays so after a crash")
   func stale() throws {
     try withSandbox { sandbox in
