@@ -130,6 +130,8 @@ extension Store {
 
   /// Milliseconds for which a check counts.
   private static let checkPatience: Int64 = 500
+  /// Milliseconds after which a check that has failed is made again for a change.
+  private static let failurePatience: Int64 = 50
 
   /// Whether a change of the location need not be prepared: it asks no disk, or the domain is not
   /// in that place, in which case a change there is rare and asks the disk itself. Cost: a lock.
@@ -138,7 +140,7 @@ extension Store {
       guard let domain = state.domains[location] else { return state.unreadable[location] != nil }
       if location.place != .user, !domain.snapshot.exists { return true }
       return state.domains.isUnsavedAndWell(at: location)
-        || state.checks[location].map { $0.until > .now } == true
+        || state.checks[location].map { $0.freshUntil > .now } == true
     }
   }
 
@@ -148,8 +150,10 @@ extension Store {
     var failure: EngineError?
     do throws(EngineError) { try checkReplaceable(location) } catch { failure = error }
     let now = Instant.now
-    let check = StoreState.Check(
-      until: now.advanced(milliseconds: Self.checkPatience), failure: failure)
+    let until = now.advanced(milliseconds: Self.checkPatience)
+    let freshUntil =
+      failure == nil ? until : now.advanced(milliseconds: Self.failurePatience)
+    let check = StoreState.Check(until: until, freshUntil: freshUntil, failure: failure)
     lists.state.withLock { state in
       if state.checks.count > Self.mostChecks {
         state.checks = state.checks.filter { $0.value.until > now }

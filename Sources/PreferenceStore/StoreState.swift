@@ -89,7 +89,10 @@ struct StoreState {
 
   /// What a check found, whether a list can be replaced.
   struct Check: Sendable {
+    /// Until when it counts.
     var until: Instant
+    /// Until when no other one is made for a change: shorter after a failure, which may have passed.
+    var freshUntil: Instant
     var failure: EngineError?
   }
 

@@ -270,6 +270,33 @@ import Testing
     }
   }
 
+  @Test("whether a disk that was full has room is asked again for a change, a moment later")
+  func roomAgain() throws {
+    try withSmallDisk { sandbox, disk in
+      let layout = StoreLayout(
+        userDirectory: disk, systemDirectory: sandbox.system, stateDirectory: sandbox.state + "/s",
+        hostIdentifier: "H", userName: "")
+      let location = Location(.user, "d")
+      let store = try Store(layout) { _ in }
+      _ = try store.commit([Changeset.Item(location, .set("K", "old", .canonical))])
+      try store.checkpoint(location)
+      sandbox.shell("dd if=/dev/zero of=\(disk)/fill bs=4k 2>/dev/null")
+      store.prepare(location)
+      #expect {
+        try store.commit([Changeset.Item(location, .set("K", "new", .canonical))])
+      } throws: { error in
+        (error as? EngineError)?.reason == .system(.noSpace)
+      }
+      sandbox.shell("rm \(disk)/fill; sleep 0.06")
+      #expect(!store.isPrepared(location))
+      store.prepare(location)
+      #expect(store.isPrepared(location))
+      _ = try store.commit([Changeset.Item(location, .set("K", "new", .canonical))])
+      try store.checkpoint(location)
+      #expect(sandbox.evaluate(disk + "/d.plist", "d['K']") == "new")
+    }
+  }
+
   @Test("a rewrite that fails for lack of room keeps list and journal")
   func rewriteFails() throws {
     try withSmallDisk { sandbox, disk in
