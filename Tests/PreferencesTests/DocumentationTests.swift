@@ -110,7 +110,6 @@ import Testing
   private static let prelude = """
     exec 2>&1
     unset XDG_CONFIG_HOME; cd; mkdir Preferences .config
-    sudo() { "$@"; }
     ls() { command ls -CT0 "$@"; }
     fusermount3() {
       for try in {1..40}; do command fusermount3 "$@" 2> ~/../busy && return; sleep 0.05; done
@@ -120,6 +119,24 @@ import Testing
     defaults write prefs-sample TabWidth -int 8; defaults write prefs-sample Frame '{height=600;}'
     defaults write prefs-sample Frame -dict height -int 600 width -int 1024
     $PREFSFS ~/Preferences
+    """
+
+  /// Commands that run the script `session` as a user with sudo(8): in a mount namespace in which
+  /// that user exists and may use it, and in which root's home is in the sandbox.
+  private static let withSudo = """
+    cd ~/..; chmod 755 .; chmod -R a+rX system; mkdir -p run rootrun root; chmod 700 run
+    chown -R 54330:54330 home run state
+    { sed "s#^root:.*#root:*:0:0::$PWD/root:/bin/bash#" /etc/passwd
+      echo "ada:*:54330:54330::$PWD/home:/bin/bash"; } > passwd
+    echo "XDG_RUNTIME_DIR=$PWD/rootrun" > variables
+    cat > sudoers <<END
+    Defaults env_keep += "PREFSFS_SYSTEM_DIR PREFSFS_LOG XDG_DATA_DIRS LC_ALL"
+    Defaults secure_path="$PATH", env_file="$PWD/variables"
+    ada ALL=(ALL) NOPASSWD: ALL
+    END
+    chmod 440 sudoers
+    unshare -m bash -c 'mount --bind passwd /etc/passwd; mount --bind sudoers /etc/sudoers
+      exec setpriv --reuid 54330 --regid 54330 --clear-groups bash session'
     """
 
   /// Commands that make what the session of a file expects to be there.
@@ -139,10 +156,19 @@ import Testing
 
   @Test("every session prints what it shows")
   func eachSession() async throws {
-    try await concurrently(Self.sessions) { path in try session(path) }
+    try await concurrently(Self.sessions) { path in try session(path, asUser: false) }
   }
 
-  private func session(_ path: String) throws {
+  @Test("a session that says sudo prints the same for a user who is not root")
+  func sudo() async throws {
+    let paths = try Self.sessions.filter { path in
+      try Self.blocks("console", of: path).joined().contains { $0.contains("sudo ") }
+    }
+    #expect(paths.count >= 3)
+    try await concurrently(paths) { path in try session(path, asUser: true) }
+  }
+
+  private func session(_ path: String, asUser: Bool) throws {
     let lines = try Self.blocks("console", of: path).filter { block in
       !block.contains { $0.contains("scripts/") }
     }.joined()
@@ -161,14 +187,16 @@ import Testing
         return "cat > ~/\(name) <<'END'\n\(block.joined(separator: "\n"))\nEND"
       }
       let preparation = documents + [Self.preparations[path] ?? "", "echo BEGIN"]
-      let script = [Self.prelude] + preparation + commands
-      let outcome = sandbox.shell(
-        script.joined(separator: "\n").replacing("/etc/preferences", with: system))
+      let sudo = asUser ? "" : #"sudo() { "$@"; }"#
+      let script = ([Self.prelude, sudo] + preparation + commands).joined(separator: "\n")
+        .replacing("/etc/preferences", with: system)
+      try script.write(toFile: sandbox.root + "/session", atomically: true, encoding: .utf8)
+      let outcome = sandbox.shell(asUser ? Self.withSudo : "exec bash ~/../session")
       let printed = Self.withoutTimes(outcome.output.components(separatedBy: "BEGIN\n").last ?? "")
       let expected = Self.withoutTimes(lines.joined(separator: "\n") + "\n")
       #expect(
         printed.replacing(home, with: "~").replacing(system, with: "/etc/preferences")
-          .replacing(#/(/bin/)?bash: line [0-9]+: /#, with: "bash: ")
+          .replacing(#/\S*session: line [0-9]+: /#, with: "bash: ")
           .replacing(#/\.[0-9A-F-]{36}\./#, with: ".HOST.")
           == expected.replacing("/home/ada", with: "~"), "\(path)")
     }
