@@ -19,6 +19,8 @@ public final class OwnedStore: Sendable {
   private let store: Store
   private let server: Server
   private let cloud: CloudKeeper?
+  /// Whether the lists or the state lie on a home that is a mount of its own.
+  private let isHomeMounted: Bool
   private let askers = BlockingThreads(name: "prefs-waiting", most: 3)
 
   /// Takes the store's lock, replays its journal and begins to serve. Throws `.owned` when another
@@ -29,6 +31,7 @@ public final class OwnedStore: Sendable {
     log: @escaping @Sendable (LogLine) -> Void
   ) throws(EngineError) {
     let layout = StoreLayout(surroundings)
+    isHomeMounted = surroundings.isHomeMounted
     // Root reads another user's store beside its owner, which serves that user alone.
     if readOnly, surroundings.other == nil, Store.isOwned(layout) {
       throw EngineError(
@@ -104,6 +107,32 @@ public final class OwnedStore: Sendable {
 
   /// Since when there has been no client; nil: there is one.
   public var idleSince: Instant? { server.idleSince }
+
+  /// What becomes of the owner once it has no clients.
+  public enum Rest: Sendable {
+    /// It ends soon: it holds nothing that the next one has not at once, or the home, which is a
+    /// mount of its own, may be about to go.
+    case short
+    /// It ends soon if what it holds has been saved, or is forgotten, by then.
+    case passing
+    /// It stays for a while.
+    case long
+  }
+
+  /// What becomes of the owner if it has no clients now.
+  public var rest: Rest {
+    if server.hasCompanion { return .long }
+    return switch store.endCost {
+    case .changes: .passing
+    case .little: .short
+    case .memory: isHomeMounted ? .short : .passing
+    case .reading: isHomeMounted ? .short : .long
+    }
+  }
+
+  /// Has the body called, by any thread, each time when a client has left and there has been none
+  /// for a second since.
+  public func whenIdle(_ body: @escaping @Sendable () -> Void) { server.whenIdle(body) }
 
   /// Has the body called, by any thread, when a store that is only read must be given up: call
   /// `close` then.

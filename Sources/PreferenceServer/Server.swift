@@ -53,11 +53,18 @@ public final class Server: Sendable {
     /// The process that does not count as a client: it is there only because the owner is.
     var companion: pid_t?
     var idleSince = Instant.now
+    /// Whether `idled` has been called since the last client left, or none ever was there.
+    var isIdleTold = true
+    /// What to call when there has been no client for a second.
+    var idled: (@Sendable () -> Void)?
     /// Whether the store, which is only read, is given up, and what to call then.
     var isGivenUp = false
     var givenUp: (@Sendable () -> Void)?
     /// When connections are accepted again, after the process had no descriptors left.
     var acceptAfter: Instant?
+
+    /// Whether no process but the companion is connected.
+    var hasNoClient: Bool { connections.allSatisfy { $0.process == companion } }
   }
 
   /// Begins to serve.
@@ -106,10 +113,35 @@ public final class Server: Sendable {
 
   /// Since when there has been no client; nil: there is one.
   public var idleSince: Instant? {
-    state.withLock { state in
-      state.connections.allSatisfy { $0.process == state.companion } ? state.idleSince : nil
-    }
+    state.withLock { $0.hasNoClient ? $0.idleSince : nil }
   }
+
+  /// Whether the owner runs a process of its own.
+  var hasCompanion: Bool { state.withLock { $0.companion != nil } }
+
+  /// Has the body called, by the server's thread, each time when a client has left and there has
+  /// been none for a second since.
+  func whenIdle(_ body: @escaping @Sendable () -> Void) {
+    state.withLock { $0.idled = body }
+  }
+
+  /// Calls the body of `whenIdle` if that is due.
+  /// - Returns: when it is; nil: not before a client has left.
+  private func tellIdle(_ now: Instant) -> Instant? {
+    let (due, body) = state.withLock { state -> (Instant?, (@Sendable () -> Void)?) in
+      guard !state.isIdleTold, state.hasNoClient else { return (nil, nil) }
+      let due = state.idleSince.advanced(milliseconds: Self.idlePause)
+      guard due <= now else { return (due, nil) }
+      state.isIdleTold = true
+      return (nil, state.idled)
+    }
+    body?()
+    return due
+  }
+
+  /// Milliseconds for which there must be no client: those that come one after the other wake no
+  /// other thread up.
+  private static let idlePause: Int64 = 1000
 
   /// Sets the process that does not count as a client for `idleSince`, because the owner runs it
   /// itself; nil: every process counts.
@@ -162,7 +194,7 @@ public final class Server: Sendable {
       entries.append(pollfd(fd: door.watchNumber, events: Int16(POLLIN), revents: 0))
       entries += connections.map(\.pollEntry)
       let isHolding = connections.contains(where: \.holdsRequests)
-      let expiry = places.settlements.expire(.now)
+      let expiry = [places.settlements.expire(.now), tellIdle(.now)].compactMap { $0 }.min()
       let pause = isFull || isHolding ? CInt(Self.shortPause) : door.pause
       let timeout = isBusy ? 0 : Self.pause(pause, until: expiry)
       let count = poll(&entries, nfds_t(entries.count), timeout)
@@ -282,10 +314,8 @@ public final class Server: Sendable {
     state.withLock { state in
       state.connections.removeAll { connection in ended.contains { $0 === connection } }
       places.noteClients(state.connections.count)
-      if ended.contains(where: { $0.process != state.companion }),
-        state.connections.allSatisfy({ $0.process == state.companion })
-      {
-        state.idleSince = .now
+      if ended.contains(where: { $0.process != state.companion }), state.hasNoClient {
+        (state.idleSince, state.isIdleTold) = (.now, false)
       }
     }
   }

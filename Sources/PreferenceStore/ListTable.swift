@@ -20,6 +20,9 @@ struct ListTable {
   /// The lists of which values from before changes are kept.
   private var changed: Set<Location> = []
 
+  /// Whether values from before changes are kept.
+  var remembersChanges: Bool { !changed.isEmpty }
+
   /// The list of a location; nil: it is not in memory. A change in place copies nothing.
   subscript(location: Location) -> LocationState? {
     get { lists[location] }

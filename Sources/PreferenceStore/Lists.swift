@@ -36,6 +36,8 @@ public final class Lists: Sendable {
   /// The lists as they were last read or written; nil: there is no history.
   let seen: SeenLists?
   let log: @Sendable (LogLine) -> Void
+  /// Nanoseconds that lists and additions took to read.
+  private let reading = Atomic<Int64>(0)
 
   /// - Parameters:
   ///   - state: what a replay of the journal has left.
@@ -50,6 +52,15 @@ public final class Lists: Sendable {
     changeNumber = state.changeNumber
     self.state = Mutex(state)
   }
+
+  /// Notes that something was read that another owner would have to read again.
+  func noteReading(since start: Instant) {
+    _ = reading.wrappingAdd(
+      max(0, Instant.now.nanoseconds(after: start)), ordering: .relaxed)
+  }
+
+  /// About how many nanoseconds it would take another owner to read what this one has.
+  var readingTime: Int64 { reading.load(ordering: .relaxed) }
 
   /// A key's value, text and modification time in one location: from a fragment, its list, or a
   /// profile, in this order. Cost: a few hash look-ups; the first use of the location reads its list

@@ -112,6 +112,35 @@ public final class Store: Sendable {
     StoreLock.isOwned(layout.stateDirectory)
   }
 
+  /// What it costs if the owner of a store ends, and another one goes on later.
+  public enum EndCost: Sendable {
+    /// The next one has everything within 10 ms.
+    case little
+    /// Something is unsaved.
+    case changes
+    /// Values from before the last changes are remembered, by which stale copies of lists that other
+    /// programs write are told from edits.
+    case memory
+    /// The lists take longer to read again.
+    case reading
+  }
+
+  /// What it costs if the owner ends now. Cost: a lock.
+  public var endCost: EndCost {
+    let (isUnsaved, remembers) = lists.state.withLock { state in
+      (
+        !state.pending.isEmpty || !state.domains.unsaved.isEmpty,
+        state.domains.remembersChanges
+      )
+    }
+    if isUnsaved { return .changes }
+    if lists.readingTime > Self.littleReading { return .reading }
+    return remembers ? .memory : .little
+  }
+
+  /// Nanoseconds of reading that are little.
+  private static let littleReading: Int64 = 10_000_000
+
   /// Removes what other machines have left that have not used the home for long: see
   /// `FormerMachines`. Waits for a disk.
   public func removeFormerMachines() {

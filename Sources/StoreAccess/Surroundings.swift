@@ -153,6 +153,19 @@ public struct Surroundings: Sendable {
     }
   }
 
+  /// Whether the lists or the state lie on a file system that is mounted at the user's home, or below
+  /// it (pam_mount, systemd-homed, autofs): it can go when the user logs out, if nothing uses it.
+  public var isHomeMounted: Bool {
+    let home = Files.canonicalPath(Self.home)
+    let mounts = MountInformation.all
+    return [userDirectory, stateDirectory].contains { directory in
+      let path = Files.canonicalPath(directory)
+      let above = mounts.filter { path == $0.path || path.hasPrefix($0.path + "/") }
+      let mount = above.max { $0.path.utf8.count < $1.path.utf8.count }?.path
+      return mount.map { $0 == home || $0.hasPrefix(home + "/") } ?? false
+    }
+  }
+
   /// The path at which an owner listens that only reads and can listen nowhere else: in a directory
   /// of the user's own in /tmp.
   public var lastSocketPath: String {

@@ -5,16 +5,17 @@ import StoreAccess
 import SystemCalls
 
 /// The program that owns a store. Mounts and programs are its clients, and the first of them starts
-/// it. It returns when clients can connect, goes on in the background, and ends 30 s after the last
-/// client.
+/// it. It returns when clients can connect, goes on in the background, and ends 2 s after the last
+/// client, or 30 s where it holds what takes long to read.
 enum Program {
   private static let usage = """
     usage: prefsd [--store DIRECTORY] [--writeback SECONDS] [--idle SECONDS] [-f]
            prefsd --user NAME [--idle SECONDS] [-f]
 
     Owns the preferences of the user (or of DIRECTORY) and serves them to mounts and programs, which
-    start it themselves. It ends when there has been no client for 30 s (or --idle SECONDS). Where
-    the state directory cannot be written, it writes nothing, and ends as soon as it can be.
+    start it themselves. It ends when there has been no client for 2 s, or for 30 s where it holds
+    what takes long to read again; with --idle, after that time. Where the state directory cannot be
+    written, it writes nothing, and ends as soon as it can be.
 
       --user NAME            read that user's preferences, beside their owner (root only)
       --writeback SECONDS    time from a change to the rewriting of its list (1)
@@ -28,7 +29,8 @@ enum Program {
   private struct Options {
     var store: String?
     var user: String?
-    var idle = 30.0
+    /// nil: as what it holds demands.
+    var idle: Double?
     var writeback = 1.0
     var isForeground = false
 
@@ -105,7 +107,7 @@ enum Program {
     // SIGUSR2 asks for an upgrade: clients start the program that is installed now.
     var signals = sigset_t()
     sigemptyset(&signals)
-    for signal in [SIGTERM, SIGINT, SIGHUP, SIGUSR2] { sigaddset(&signals, signal) }
+    for signal in [SIGTERM, SIGINT, SIGHUP, SIGUSR2, SIGALRM] { sigaddset(&signals, signal) }
     pthread_sigmask(SIG_BLOCK, &signals, nil)
     do throws(EngineError) {
       let calls = ActivationSocket()
@@ -136,22 +138,37 @@ enum Program {
     }
   }
 
-  /// Waits until a signal comes, there has been no client for that many seconds, or the store must be
-  /// given up.
+  /// Seconds without a client after which it ends: the usual ones, those where it costs nothing, and
+  /// those between two looks whether it does.
+  private static let (longIdle, shortIdle, look) = (30.0, 1.4, 0.5)
+
+  /// Waits until a signal comes, there has been no client for that many seconds (nil: as long as
+  /// what the store holds demands), or the store must be given up.
   ///
   /// While there are clients, it looks again after that time. Nothing wakes this thread when a
-  /// client comes or goes: it would take a processor from the client.
+  /// client comes, or goes and another one follows within a second: it would take a processor from
+  /// the client.
   private static func waitForEnd(
-    of store: OwnedStore, _ idle: Double, _ signals: inout sigset_t
+    of store: OwnedStore, _ idle: Double?, _ signals: inout sigset_t
   ) {
-    // As every thread blocks it, it waits for this one.
+    // As every thread blocks them, they wait for this one.
     store.whenGivenUp { _ = kill(getpid(), SIGTERM) }
+    if idle == nil { store.whenIdle { _ = kill(getpid(), SIGALRM) } }
+    let longest = idle ?? longIdle
+    var hasServed = false
     while true {
       let idleSince = store.idleSince
-      let end = idleSince?.advanced(seconds: idle) ?? .now.advanced(seconds: max(idle, 0.1))
+      let rest = hasServed ? store.rest : .long
+      let patience = rest == .short ? shortIdle : longest
+      var end = idleSince?.advanced(seconds: patience) ?? .now.advanced(seconds: max(longest, 0.1))
       if idleSince != nil, end <= .now { return }
-      var rest = Instant(nanoseconds: max(0, end.nanoseconds(after: .now))).timespec
-      if sigtimedwait(&signals, nil, &rest) > 0 { return }
+      if idleSince != nil, rest == .passing { end = min(end, .now.advanced(seconds: look)) }
+      var pause = Instant(nanoseconds: max(0, end.nanoseconds(after: .now))).timespec
+      switch sigtimedwait(&signals, nil, &pause) {
+      case SIGALRM: hasServed = true
+      case ...0: break
+      default: return
+      }
     }
   }
 }

@@ -72,6 +72,47 @@ import Testing
     }
   }
 
+  @Test("prefsd ends soon where that costs nothing; it stays for a list that takes long to read")
+  func shortIdle() throws {
+    try withSandbox { sandbox in
+      sandbox.makeList(sandbox.config + "/small.plist", "dict(K=1)")
+      sandbox.makeList(
+        sandbox.config + "/large.plist", "{f'K{i}': [i] for i in range(200000)}", format: "XML")
+      let seconds = { (command: String) -> Double in
+        let start = Date()
+        sandbox.shell(
+          """
+          defaults \(command); pid=$(cat \(sandbox.state)/prefsfs/*/lock)
+          for i in $(seq 200); do kill -0 $pid 2> /dev/null || break; sleep 0.1; done; kill $pid
+          """)
+        return Date().timeIntervalSince(start)
+      }
+      // On a busy machine a short list may take long.
+      #expect((0..<3).contains { _ in seconds("read small K") < 8 })
+      // For 10 s a stale copy of the list could undo the change.
+      #expect((0..<3).contains { _ in (8..<18).contains(seconds("write small K 2")) })
+      #expect(sandbox.evaluate(sandbox.config + "/small.plist", "d['K']") == "2")
+      sandbox.shell("defaults read large K1")
+      let pid = try #require(owner(of: sandbox))
+      #expect(sandbox.shell("sleep 4; kill \(pid)").status == 0)
+    }
+  }
+
+  @Test("a home that is a mount of its own can be unmounted soon after the last client")
+  func homeMount() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        H=$(realpath $C/..)/own; mkdir $H; mount -t tmpfs none $H; cd /
+        own() { env -u XDG_CONFIG_HOME -u XDG_STATE_HOME HOME=$H "$@"; }
+        own defaults write d K 1
+        for i in $(seq 80); do umount $H 2> /dev/null && break; sleep 0.1; done
+        mountpoint -q $H && echo busy; umount -l $H 2> /dev/null; echo done
+        """)
+      #expect(outcome.output == "done\n", "\(outcome)")
+    }
+  }
+
   @Test("a line in the journal has its severity, and not the program's name once more")
   func journal() throws {
     try withSandbox { sandbox in

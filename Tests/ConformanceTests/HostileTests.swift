@@ -355,11 +355,17 @@ import Testing
     }
   }
 
+  /// Has clients start a `prefsd` that stays for a minute without clients.
+  private static let stays = """
+    printf '#!/bin/sh\\nexec '$PREFSD' --idle 60 "$@"\\n' > $C/../stays; chmod +x $C/../stays
+    export PREFSFS_PREFSD=$(realpath $C/../stays)
+    """
+
   @Test("clients that come and go do not wake the main thread of prefsd up")
   func sleepingThread() throws {
     try withSandbox { sandbox in
       Fixture.make(sandbox)
-      sandbox.shell("defaults read d Integer")
+      sandbox.shell("\(Self.stays); defaults read d Integer")
       let switches = "grep ^voluntary /proc/$(cat \(sandbox.state)/prefsfs/*/lock)/status"
       let before = sandbox.shell(switches).output
       #expect(before.hasPrefix("voluntary_ctxt_switches:"))
@@ -374,7 +380,7 @@ import Testing
       Fixture.make(sandbox)
       // In a mount namespace of its own: the mounts of other tests would wake it up.
       sandbox.shell(
-        "cd $C; ulimit -S -f 1; trap '' TERM; umask 077; nice -n 10 unshare -m $PROBE get d Integer"
+        "\(Self.stays); cd $C; ulimit -S -f 1; trap '' TERM; umask 077; nice -n 10 unshare -m $PROBE get d Integer"
       )
       let pid = sandbox.shell("cat \(sandbox.state)/prefsfs/*/lock").output
       // What the request has begun may end late on a busy machine; then it sleeps for 4 s at least.
