@@ -64,14 +64,14 @@ struct FormerMachines {
     guard !Files.isDirectory(layout.history.path), adopted(in: layout.stateDirectory).isEmpty
     else { return }
     do throws(SystemError) {
-      guard let newest = try newest() else { return }
-      let last = newest.directory
+      guard let source = try newest() else { return }
+      let last = source.directory
       let fresh = HistoryDirectory(layout.history.path + ".new")
       try Self.removeTree(fresh.path)
       try fresh.copyFiles(of: history(in: last))
       try SeenLists(fresh).copy(from: SeenLists(history(in: last)))
       try Files.rename(fresh.path, to: layout.history.path)
-      let lines = adopted(in: last) + [line(last, newest.extent)]
+      let lines = adopted(in: last) + [line(last, source.extent)]
       try Files.replace(
         note(in: layout.stateDirectory), with: Array((lines.joined(separator: "\n") + "\n").utf8))
     } catch {
