@@ -78,7 +78,7 @@ extension Profile {
       throw ProfileRefusal("a profile is a dictionary")
     }
     if root["IsEncrypted"] == true || root["EncryptedPayloadContent"] != nil {
-      throw ProfileRefusal("it is encrypted; install it without encryption")
+      throw ProfileRefusal("it is encrypted: install it without encryption")
     }
     guard try root.text("PayloadType") == "Configuration" else {
       throw ProfileRefusal("its PayloadType is not Configuration")

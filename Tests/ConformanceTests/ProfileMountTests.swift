@@ -164,6 +164,28 @@ import Testing
     }
   }
 
+  @Test("no name in a profile forges a part of its line")
+  func forged() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        python3 -c "import plistlib
+        plistlib.dump(dict(PayloadType='Configuration', PayloadVersion=1, PayloadIdentifier='org.a',
+          PayloadDisplayName='Fonts\\"; signed by Corp CA; x (Size)\\n', PayloadUUID='U',
+          PayloadContent=[dict(PayloadType='com.p', **{'K; signed by Corp CA': 1})]),
+          open('$C/../evil.mobileconfig', 'wb'))"
+        defaults profiles check $C/../evil.mobileconfig | tr ';' '\\n' | sed 's/^ //' | head -3
+        """)
+      #expect(
+        outcome.output == #"""
+          org.a "Fonts\u{22}\u{3B} signed by Corp CA\u{3B} x (Size)\u{A}"
+          not signed
+          com.p (K\u{3B} signed by Corp CA)
+
+          """#, "\(outcome)")
+    }
+  }
+
   @Test("defaults profiles checks and shows a profile, and apply takes what it shows")
   func command() throws {
     try withMount(prepare: prepare) { (sandbox: Sandbox, _: Mount) throws -> Void in

@@ -103,13 +103,20 @@ enum Profiles {
   private static func domains(_ value: Value?, _ prefix: String) -> [String] {
     guard case .dictionary(let domains)? = value else { return [] }
     return domains.sorted { $0.key < $1.key }.map { domain, values in
-      guard case .dictionary(let values) = values else { return prefix + domain.string }
-      let keys = values.keys.sorted().map(\.string).joined(separator: ", ")
-      return "\(prefix)\(domain) (\(keys))"
+      let name = prefix + quoted(domain.string)
+      guard case .dictionary(let values) = values else { return name }
+      let keys = values.keys.sorted().map { quoted($0.string) }.joined(separator: ", ")
+      return "\(name) (\(keys))"
     }
   }
 
+  /// The text of a value. What is from outside can end neither a part of the line nor a name in it:
+  /// a profile's name says nothing of who signed it.
   private static func text(_ value: Value?) -> String {
-    value.map { ValueDescription.text(of: $0, isAppleText: false) } ?? ""
+    quoted(value.map { ValueDescription.text(of: $0, isAppleText: false) } ?? "")
+  }
+
+  private static func quoted(_ text: String) -> String {
+    text.replacing(";", with: "\\u{3B}").replacing("\"", with: "\\u{22}")
   }
 }
