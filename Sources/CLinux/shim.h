@@ -50,6 +50,26 @@ static inline int prefsfs_become(unsigned int user, unsigned int group) {
   return (int)syscall(SYS_setresuid, user, user, user);
 }
 
+// Has the calling thread, and those that it starts from here on, access files with the rights of the
+// user and of these groups: setfsuid(2) and setgroups(2), which the C library would call in every
+// thread. Who the process is for others does not change. Returns 0, or -1 with errno.
+static inline int prefsfs_access_as(unsigned int user, unsigned int group,
+                                    const unsigned int *groups, size_t count) {
+  if (syscall(SYS_setgroups, count, groups) != 0) return -1;
+  syscall(SYS_setfsgid, group);
+  syscall(SYS_setfsuid, user);
+  // They return what was before, whether or not they have changed it.
+  if ((unsigned int)syscall(SYS_setfsuid, (unsigned int)-1) == user) return 0;
+  errno = EPERM;
+  return -1;
+}
+
+// Has the calling thread access files with the rights of the user, of whom it keeps the groups, and
+// returns the user before: setfsuid(2).
+static inline unsigned int prefsfs_switch_access(unsigned int user) {
+  return (unsigned int)syscall(SYS_setfsuid, user);
+}
+
 // Mounts a file system of the type at `point` in a mount namespace of its own, and opens the file
 // for writing there: unshare(2) with CLONE_NEWNS, and setns(2) to return. Only root can do this.
 // Returns the descriptor, or -1. The new namespace has copies of all other mounts; it ends with the

@@ -37,6 +37,11 @@ struct StoreView {
       user.map { name throws(EngineError) in try Surroundings(ofUser: name) } ?? Surroundings())
   }
 
+  /// Connects to the store in the directory, or of the user where there is none.
+  init(_ directory: String?, ofUser user: String?) throws(EngineError) {
+    if directory == nil { try self.init(ofUser: user) } else { try self.init(directory) }
+  }
+
   private init(
     _ surroundings: Surroundings, isBrief: Bool = true, via: ChangeSource.Via = .command
   ) throws(EngineError) {

@@ -61,6 +61,9 @@ enum Manual {
     Form("check [PATH...]", "complains about lists, profiles and documents that do not count"),
     Form("read --json|--plist ...", "shows values as JSON, or as XML (dates in seconds)"),
     Form("read --at TIME DOMAIN [KEY]", "shows values as they were then"),
+    Form(
+      "read --at|history|profiles|declared --for USER",
+      "about that user, with the user's rights (root)"),
     Form("watch [DOMAIN [KEY]]", "shows each change of a value that programs read"),
     Form("history [DOMAIN [KEY]] [FILTER...]", "shows what was changed, when, and by whom"),
     Form("history forget DOMAIN [KEY]", "removes values from the history for good"),

@@ -48,13 +48,13 @@ enum Verb: String, CaseIterable {
   private var optionsAnywhere: [String] {
     let filters = ["--since", "--until", "--by", "--via", "--place", "--all"]
     switch self {
-    case .history: return filters + ["--json"]
+    case .history: return filters + ["--json", "--for"]
     case .diff: return ["--place", "--all", "--json"]
     case .undo: return filters + ["--over", "--skip", "--dry-run"]
     case .record: return filters + ["--as"]
     case .apply: return ["--as", "--merge", "--over", "--place", "--dry-run", "--force"]
     case .undeclare: return ["--place", "--dry-run"]
-    case .declared: return ["--drift", "--json", "--place"]
+    case .declared: return ["--drift", "--json", "--place", "--for"]
     case .schema: return ["--into"]
     case .help: return ["--man"]
     case .profiles: return ["--effect", "--for"]

@@ -11,6 +11,9 @@ import SystemCalls
 /// the first one is. While it is possible nowhere, `look` tries again every 0.5 s. Only a directory
 /// that belongs to this user, and to which nobody else has access, is used.
 ///
+/// The names of sockets are made and looked at with this process's own rights, also where the lists
+/// are read with those of another user (`FileRights`).
+///
 /// Threads: the server's; `writeNote` any. Locks: one for a look, and one while the note is written.
 final class Door: Sendable {
   private struct Opening: Sendable {
@@ -45,6 +48,8 @@ final class Door: Sendable {
     watch = try? DirectoryWatch()
     sockets = try DescriptorSet()
     openings = Mutex([])
+    let rights = FileRights.takeOwn()
+    defer { FileRights.giveBack(rights) }
     let (opened, failure) = open(paths)
     guard !opened.isEmpty else { throw failure }
     writeNote()
@@ -73,12 +78,16 @@ final class Door: Sendable {
 
   /// Whether a socket's name is gone, or is that of another socket.
   var isReplaced: Bool {
+    let rights = FileRights.takeOwn()
+    defer { FileRights.giveBack(rights) }
     _ = watch?.events()
     return openings.withLock { $0.contains { !Self.isInPlace($0) } }
   }
 
   /// Makes anew the sockets whose names are gone. Connections are not touched.
   func look() {
+    let rights = FileRights.takeOwn()
+    defer { FileRights.giveBack(rights) }
     _ = watch?.events()
     let before = openings.withLock { openings in
       defer { openings.removeAll { !Self.isInPlace($0) } }

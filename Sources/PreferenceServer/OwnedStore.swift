@@ -12,7 +12,8 @@ import SystemCalls
 /// be written, writes nothing, neither lists nor state. It gives the store up (`whenGivenUp`) as
 /// soon as a client asks for a change, or another process listens at its socket: that one owns the
 /// store, and clients go on with it. It also does within 5 s of the moment at which the state
-/// directory can be written.
+/// directory can be written. One of another user's store reads with the rights of that user: what
+/// the user cannot read does not count.
 public final class OwnedStore: Sendable {
   /// The persistent places of the store.
   public let places: LocalPlaces
@@ -32,6 +33,10 @@ public final class OwnedStore: Sendable {
   ) throws(EngineError) {
     let layout = StoreLayout(surroundings)
     isHomeMounted = surroundings.isHomeMounted
+    if let other = surroundings.other {
+      // Before the threads start that read: they have the rights of this one.
+      try EngineError.wrapping { () throws(SystemError) in try FileRights.take(of: other) }
+    }
     // Root reads another user's store beside its owner, which serves that user alone.
     if readOnly, surroundings.other == nil, Store.isOwned(layout) {
       throw EngineError(

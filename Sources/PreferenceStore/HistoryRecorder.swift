@@ -103,7 +103,9 @@ public final class HistoryRecorder: Sendable {
   public func report() -> Value {
     compareLists()
     record()
-    let isOn = lists.state.withLock { $0.history.isOn }
+    // A store that is only read adds nothing to its history, which is there.
+    let isOn =
+      lists.isReadOnly ? settings?.isOff != true : lists.state.withLock { $0.history.isOn }
     let (last, edition) = historian.withLock { ($0.lastNumber, $0.edition) }
     return [
       "Directory": .string(lists.layout.history.path), "Off": .boolean(!isOn),

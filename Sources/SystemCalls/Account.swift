@@ -10,6 +10,18 @@ public struct Account: Equatable, Sendable {
   public let name: String
   /// The user's home directory.
   public let home: String
+  /// The user's number, and that of the user's first group.
+  public let user, group: uid_t
+
+  /// The numbers of all groups that the user is in. Cost: a program runs, 5 s at most; where it does
+  /// not answer, only the first group is known.
+  public var groups: [gid_t] {
+    let output = try? Child.output("/usr/bin/getent", ["initgroups", name], milliseconds: 5000)
+    let line = String(decoding: output ?? [], as: UTF8.self).split(separator: "\n").first ?? ""
+    // The name stands before the groups.
+    let others = line.dropFirst(name.count).split(separator: " ").compactMap { gid_t($0) }
+    return Array(Set(others + [group])).sorted()
+  }
 
   /// The account of the effective user of this process; nil where the system knows none. Cost: a
   /// small file is read once; for accounts that are not in it, a program runs once, 5 s at most.
@@ -83,7 +95,17 @@ public struct Account: Equatable, Sendable {
     let file = (try? Files.contents("/etc/passwd", limit: 1 << 24)) ?? []
     if let account = find(user, in: file) { return account }
     let found = try? Child.output("/usr/bin/getent", ["passwd", user.word], milliseconds: 5000)
-    return found.flatMap { find(user, in: $0) }
+    guard let found else { return nil }
+    return find(user, in: found) ?? only(in: found)
+  }
+
+  /// The account of the only line. A name service that knows names without regard to case, as that of
+  /// a Windows domain does, answers with the name as it writes it.
+  static func only(in bytes: [UInt8]) -> Account? {
+    let lines = bytes.split(separator: UInt8(ascii: "\n"))
+    guard lines.count == 1 else { return nil }
+    let fields = lines[0].split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
+    return fields.count >= 6 ? account(fields) : nil
   }
 
   /// Finds a user in lines of passwd(5).
@@ -91,10 +113,18 @@ public struct Account: Equatable, Sendable {
     for line in bytes.split(separator: UInt8(ascii: "\n")) {
       let fields = line.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
       guard fields.count >= 6, user.fits(fields) else { continue }
-      return Account(
-        name: String(decoding: fields[0], as: UTF8.self),
-        home: String(decoding: fields[5], as: UTF8.self))
+      return account(fields)
     }
     return nil
+  }
+
+  /// The account of a line of passwd(5); nil where its numbers are none.
+  private static func account(_ fields: [ArraySlice<UInt8>]) -> Account? {
+    guard let user = uid_t(String(decoding: fields[2], as: UTF8.self)),
+      let group = gid_t(String(decoding: fields[3], as: UTF8.self))
+    else { return nil }
+    return Account(
+      name: String(decoding: fields[0], as: UTF8.self),
+      home: String(decoding: fields[5], as: UTF8.self), user: user, group: group)
   }
 }

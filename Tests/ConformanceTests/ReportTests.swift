@@ -102,6 +102,50 @@ import Testing
     }
   }
 
+  @Test("reports about another user are made with that user's rights")
+  func rights() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        \(Self.prepare)
+        cp /etc/passwd passwd; echo "test-ada:x:54321:54321::$PWD/ada:/bin/sh" >> passwd
+        mkdir -p ada/.config; home() { env -u XDG_CONFIG_HOME -u XDG_STATE_HOME HOME=$PWD/ada "$@"; }
+        home defaults write d A 7; home defaults synchronize; home defaults write d A 8
+        echo '{"d": {"A": 9}}' | home defaults apply --as setup - > /dev/null; home defaults write d A 10
+        home defaults history | wc -l > /dev/null; home defaults synchronize
+        python3 -c "import plistlib
+        plistlib.dump(dict(PayloadType='Configuration', PayloadVersion=1, PayloadIdentifier='org.a',
+          PayloadUUID='U', PayloadContent=[dict(PayloadType='e', P=1)]),
+          open('$PREFSFS_SYSTEM_DIR/managed/a.mobileconfig', 'wb'))"
+        cat > ask <<'END'
+        mount --bind passwd /etc/passwd
+        chmod 755 .; chown -R 54321:54321 ada; chmod -R a+rX $PREFSFS_SYSTEM_DIR
+        defaults read --effective --for test-ada e
+        defaults profiles --for test-ada | cut -d ';' -f 1-3
+        defaults history --for test-ada d A | grep -c '^[0-9]'
+        defaults read --at 1 --for test-ada d A
+        defaults declared --drift --for test-ada | cut -d : -f 1-2
+        chmod 600 $PREFSFS_SYSTEM_DIR/managed/a.mobileconfig; sleep 1.2
+        defaults read --effective --for test-ada e; defaults profiles --for test-ada | grep -o 'refused.*denied'
+        defaults read --for test-ada d
+        END
+        unshare -m sh ask
+        """)
+      #expect(
+        outcome.output.replacing(sandbox.system, with: "S") == """
+          e P: 1 (managed, forced)
+          org.a "org.a"; not signed; e (P)
+          4
+          7
+          d A: declared 9 (setup), is 10
+          refused: open S/managed/a.mobileconfig: Permission denied
+          defaults: --for goes with --effective or --at
+          usage: defaults read [DOMAIN [KEY]]    (more: defaults help)
+
+          """, "\(outcome)")
+    }
+  }
+
   @Test(
     "root reads what counts for another user, with what only the journal has, and changes nothing")
   func others() throws {
@@ -118,6 +162,7 @@ import Testing
         find ada -name '*.plist' -o -name 'journal*' | sort | xargs md5sum > before
         cat > ask <<'END'
         mount --bind passwd /etc/passwd
+        chmod 755 .; chown -R 54321:54321 ada; chmod -R a+rX $PREFSFS_SYSTEM_DIR
         defaults read --effective --for test-ada d; defaults explain --for test-ada d F
         defaults explain --for test-ada d G; defaults profiles check --effect --for test-ada a.mobileconfig
         cp a.mobileconfig $PREFSFS_SYSTEM_DIR/managed/test-ada; sleep 1.2

@@ -15,7 +15,7 @@ import Testing
   @Test("a user is found by number in lines of passwd(5); lines that are none are left out")
   func find() {
     let lines = Array("a:x:1:1::/a:/bin/sh\nbad\nb:x:x:2::/b:\nc:x:7:7:C,,:/home/c:/bin/sh\n".utf8)
-    let account = Account(name: "c", home: "/home/c")
+    let account = Account(name: "c", home: "/home/c", user: 7, group: 7)
     #expect(Account.find(.number(7), in: lines) == account)
     #expect(Account.find(.name("c"), in: lines) == account)
     #expect(
@@ -24,6 +24,10 @@ import Testing
     #expect(Account.named("root")?.home == "/root")
     #expect(Account.numbered(4_000_000_001) == nil)
     #expect(Account.names(in: lines) == ["a", "b", "c"])
+    let answer = Array("ada@corp.example:*:7:8:Ada:/home/ada:/bin/sh\n".utf8)
+    #expect(Account.only(in: answer)?.name == "ada@corp.example")
+    #expect(Account.only(in: lines) == nil && Account.only(in: []) == nil)
+    #expect(Account.named("root")?.groups.contains(0) == true)
     let names: Set = ["root", "-h", "0", "nobody-knows", ""]
     #expect(Account.local(among: names) == ["root"] && Account.served(among: names) == ["root"])
   }

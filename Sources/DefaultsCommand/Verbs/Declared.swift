@@ -68,10 +68,11 @@ enum Declared {
 
   static func run(_ arguments: inout Arguments) throws(Refusal) -> Int32 {
     let (isDrift, isJSON) = (arguments.remove("--drift"), arguments.remove("--json"))
+    let user = try arguments.remove(option: "--for")
     let place = try DeclareArguments.place(&arguments)
     try arguments.end()
     return try Refusal.wrapping("Could not read the declarations") { () throws(EngineError) in
-      let store = try StoreView()
+      let store = try StoreView(ofUser: user)
       let declarations = store.declarations(in: place)
       return isDrift
         ? try showDrift(declarations, store, isJSON) : try showNames(declarations, isJSON)

@@ -51,8 +51,7 @@ enum Effective {
     }
     guard options.user == nil || target?.directory == nil else { throw Explain.pathForUser }
     try Refusal.wrapping("Could not read the values") { () throws(EngineError) in
-      let isPath = target?.directory != nil
-      let store = try isPath ? StoreView(target?.directory) : StoreView(ofUser: options.user)
+      let store = try StoreView(target?.directory, ofUser: options.user)
       let engine = store.engine
       var domains = target.map { [$0.domain] } ?? []
       if target == nil { domains = try engine.domains().sorted { $0.string < $1.string } }

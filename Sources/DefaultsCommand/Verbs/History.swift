@@ -7,10 +7,14 @@ import SystemCalls
 enum History {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
     var selection = HistoryArguments()
-    if arguments.first == "forget" { return try forget(&arguments) }
+    let user = try arguments.remove(option: "--for")
+    if arguments.first == "forget" {
+      if user != nil { throw .mistake("--for does not go with forget") }
+      return try forget(&arguments)
+    }
     let isJSON = try selection.readAll(&arguments)
     try Refusal.wrapping("Could not read the history") { () throws(EngineError) in
-      let store = try StoreView()
+      let store = try StoreView(ofUser: user)
       let history = try selection.history(of: store)
       for entry in history.entries {
         if isJSON {

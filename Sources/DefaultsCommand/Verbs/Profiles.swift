@@ -8,22 +8,26 @@ enum Profiles {
   /// Runs the verb.
   /// - Returns: the exit status: 1 if the profile to be checked would be refused.
   static func run(_ arguments: inout Arguments) throws(Refusal) -> Int32 {
+    let user = try arguments.remove(option: "--for")
     let verb = arguments.isEmpty ? nil : try arguments.removeNext()
     switch verb {
     case nil:
-      guard case .array(let reports) = try report(.profiles) else { return 0 }
+      guard case .array(let reports) = try report(.profiles, user) else { return 0 }
       for case .dictionary(let report) in reports { Output.write(line: line(report)) }
       return 0
-    case "check": return try check(&arguments)
-    case "show": return try show(&arguments)
+    case "check": return try check(&arguments, user)
+    case "show" where user == nil: return try show(&arguments)
+    case "show": throw .mistake("--for does not go with show")
     case .some(let word): throw Arguments.unexpected(word)
     }
   }
 
   /// Asks the owner of the store for a report.
-  private static func report(_ report: OwnerReport) throws(Refusal) -> Value {
+  private static func report(
+    _ report: OwnerReport, _ user: String? = nil
+  ) throws(Refusal) -> Value {
     try Refusal.wrapping("Could not read the profiles") { () throws(EngineError) in
-      try StoreView().places.report(report)
+      try StoreView(ofUser: user).places.report(report)
     }
   }
 
@@ -49,8 +53,9 @@ enum Profiles {
     return (path, report)
   }
 
-  private static func check(_ arguments: inout Arguments) throws(Refusal) -> Int32 {
-    let user = try arguments.remove(option: "--for")
+  private static func check(
+    _ arguments: inout Arguments, _ user: String?
+  ) throws(Refusal) -> Int32 {
     let isEffect = arguments.remove("--effect")
     if user != nil, !isEffect { throw .mistake("--for goes with check --effect alone") }
     let report = try report(on: &arguments).report

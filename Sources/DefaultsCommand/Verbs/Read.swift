@@ -5,17 +5,20 @@ import PropertyList
 /// `read`, `read-type`: shows values, or the type of a value.
 enum Read {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
-    if arguments.options.user != nil { throw .mistake("--for goes with --effective") }
+    if arguments.options.user != nil, arguments.options.moment == nil {
+      throw .mistake("--for goes with --effective or --at")
+    }
     if arguments.isEmpty, arguments.options.moment != nil {
       throw .mistake("--at needs a domain behind the time")
     }
     if arguments.isEmpty { return try show(try everything(arguments.options), arguments.options) }
     let target = try Target(&arguments)
+    if arguments.options.user != nil, target.directory != nil { throw Explain.pathForUser }
     guard let word = arguments.first else {
       let moment = arguments.options.moment
       let contents = try target.reading { () throws(EngineError) in
         guard let moment else { return try DomainView(target).contents() }
-        let places = try past(target, moment)
+        let places = try past(target, moment, arguments.options)
         var contents = try places.contents(of: target.locations)
         for key in try lostKeys(places, target.locations) {
           contents[key] = nil
@@ -47,7 +50,7 @@ enum Read {
     let path = ValuePath(word, isPath: options.isPath)
     let found = try target.reading(orSaying: target.lacks(word)) { () throws(EngineError) in
       guard let moment = options.moment else { return try DomainView(target).find(path.key) }
-      return try past(target, moment).findFirst(path.key, in: target.locations)
+      return try past(target, moment, options).findFirst(path.key, in: target.locations)
     }
     guard let found, let value = path.find(in: found.stored.value) else { throw target.lacks(word) }
     return value
@@ -56,9 +59,9 @@ enum Read {
   /// Returns the places as they were at a moment. Throws ENODATA for one that the history does not
   /// have.
   private static func past(
-    _ target: Target, _ moment: HistoryMoment
+    _ target: Target, _ moment: HistoryMoment, _ options: Options
   ) throws(EngineError) -> PastPlaces {
-    let places = try StoreView(target.directory).places
+    let places = try StoreView(target.directory, ofUser: options.user).places
     let reader = HistoryReader(places)
     let number = try reader.read().requireNumber(at: moment)
     return try PastPlaces(after: number, places, reader)
