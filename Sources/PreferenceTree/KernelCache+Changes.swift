@@ -6,12 +6,19 @@ import SystemCalls
 extension KernelCache {
   /// Invalidates everything in the kernel that shows the change, and announces it to watchers.
   func changed(_ notice: Notice, now: Moment) {
+    let returned = notice.changeset.items.compactMap { item -> DomainName? in
+      guard let key = item.edit.key else { return nil }
+      let domain = item.location.domain
+      return departures.contains(KeyPath(domain: domain, key: key)) ? domain : nil
+    }
     for item in notice.changeset.items { noteNames(item, at: notice.changeset.time) }
     // A schema with defaults makes its domain.
     for location in notice.changeset.invalidated where location.place == .schema {
       invalidateEntry(table.root.id, location.domain.key)
     }
-    propagate(notice.changeset, touched: [], changesNames: true)
+    propagate(notice.changeset, touched: [], changesNames: true, isOutside: true)
+    // A name that had departed comes back with any value.
+    for domain in Set(returned) { entriesChanged(domain, at: notice.changeset.time) }
     for item in notice.changeset.items where item.edit == .removeDomain {
       endIfGone(item.location.domain, RemovedValues(of: notice.changeset))
     }

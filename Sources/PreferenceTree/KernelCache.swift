@@ -46,9 +46,14 @@ final class KernelCache {
     return effects
   }
 
-  /// Invalidates what the kernel has cached of the keys of a change. Parameters: see
-  /// `Transactor.transact`.
-  func propagate(_ changeset: Changeset, touched: Set<KeyPath>, changesNames: Bool) {
+  /// Invalidates what the kernel has cached of the keys of a change.
+  /// - Parameters:
+  ///   - touched, changesNames: see `Transactor.transact`.
+  ///   - isOutside: whether the change was not made through this tree. Then a key that had a value,
+  ///     and gets another one, neither comes nor goes.
+  func propagate(
+    _ changeset: Changeset, touched: Set<KeyPath>, changesNames: Bool, isOutside: Bool = false
+  ) {
     let removed = RemovedValues(of: changeset)
     for location in changeset.invalidated {
       invalidate(location.domain, at: changeset.time, removed: removed)
@@ -67,7 +72,9 @@ final class KernelCache {
           path, changeset.version, isGone: item.edit == .remove(key), isSet: item.sets,
           removed: removed[path])
       }
-      if changesNames { namesChanged(path.domain, at: changeset.time) }
+      if changesNames, !(isOutside && item.sets && item.hadKey) {
+        namesChanged(path.domain, at: changeset.time)
+      }
       if let file = table[path]?.keyFile { values.dropCachedText(file) }
       invalidateHeirs(
         of: path, isForced: item.location.place.isForced, at: changeset.time, removed: removed)
