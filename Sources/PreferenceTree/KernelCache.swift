@@ -20,6 +20,7 @@ final class KernelCache {
   let table: NodeTable
   let departures: Departures
   let values: ValueReader
+  private let log: TreeLog
   /// What the driver must do, in this order.
   private(set) var effects: [Effect] = []
   /// The files that have lost these names since the effects were last removed.
@@ -34,6 +35,7 @@ final class KernelCache {
   init(_ parts: TreeParts, _ values: ValueReader) {
     (engine, options, position) = (parts.engine, parts.options, parts.position)
     (table, departures, self.values) = (parts.table, parts.departures, values)
+    log = parts.log
   }
 
   /// Adds an effect behind the others.
@@ -68,6 +70,7 @@ final class KernelCache {
         continue
       }
       if !touched.contains(path) {
+        if item.sets, table.hasScratch { dropScratch(of: path) }
         invalidate(
           path, changeset.version, isGone: item.edit == .remove(key), isSet: item.sets,
           removed: removed[path])
@@ -79,6 +82,19 @@ final class KernelCache {
       invalidateHeirs(
         of: path, isForced: item.location.place.isForced, at: changeset.time, removed: removed)
     }
+  }
+
+  /// Takes the name of a scratch file, or a link, that a key has now: the file is neither listed
+  /// beside the key nor there again after it. A process that has it open keeps its text.
+  private func dropScratch(of path: KeyPath) {
+    let name = NameCodec.encode(path.key)
+    let scratchPath = ScratchPath(parent: .domain(path.domain), name: name)
+    guard let node = table[scratchPath], node.scratch != nil else { return }
+    log(.notice("\(node.subject): a temporary file of this name is lost: it is a preference now"))
+    table.detach(node)
+    append(.invalidateAttributes(node.id))
+    if let parent = table[path.domain] { invalidateEntry(parent.id, path.key) }
+    values.forget(node.id, 0)
   }
 
   private func namesChanged(_ domain: DomainName, at time: Timestamp) {

@@ -27,6 +27,7 @@ public struct ListingPlan: Sendable {
   /// read.
   public func make() throws(EngineError) -> Listing {
     var listing = Listing()
+    var shown: Set<Key> = []
     switch names {
     case .nothing: break
     case .domains:
@@ -37,13 +38,18 @@ public struct ListingPlan: Sendable {
     case .keys(let domain):
       let keys = try keys(of: domain)
       listing.reserve(keys.count + scratch.count)
+      if !scratch.isEmpty { shown = keys.subtracting(departed) }
       for key in keys where !departed.contains(key) {
         // A key of a text of its own: else each use of the text is a copy of it.
         let path = KeyPath(domain: domain, key: Key(key.string))
         listing.append(ListingItem(NameCodec.encode(path.key), inode: inodes[path], .file))
       }
     }
-    for item in scratch { listing.append(item) }
+    for item in scratch {
+      // A key that came with its list hides a scratch file of its name.
+      if case .key(let key) = NameCodec.decode(item.name), shown.contains(key) { continue }
+      listing.append(item)
+    }
     listing.sort()
     return listing
   }

@@ -281,6 +281,9 @@ extension NodeTable {
     byScratch.filter { $0.key.parent == parent }.map { ($0.key.name, $0.value) }
   }
 
+  /// Whether there is any scratch file, link or directory.
+  var hasScratch: Bool { !byScratch.isEmpty }
+
   /// All scratch files, links and directories.
   var scratchNodes: [Node] { Array(byScratch.values) }
 

@@ -190,6 +190,34 @@ import Testing
     }
   }
 
+  @Test("a key that comes under the name of a temporary file takes its place")
+  func overTemporary() throws {
+    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        exec 2>&1; mkdir $M/t; cd $M/t; echo 1 > Win
+        python3 -c "
+        import os
+        fd = os.open('Win.a1B2c3', os.O_RDWR | os.O_CREAT | os.O_EXCL); os.write(fd, b'text')"
+        ls; cat Win.a1B2c3; echo; defaults write t Win.a1B2c3 -int 3; sleep 0.3; ls; cat Win.a1B2c3
+        cp -r $M/t $C/../copy && echo copied; rm Win.a1B2c3; sleep 1.1; ls; cat Win.a1B2c3
+        """)
+      #expect(
+        outcome.output == """
+          Win
+          Win.a1B2c3
+          text
+          Win
+          Win.a1B2c3
+          3
+          copied
+          Win
+          cat: Win.a1B2c3: No such file or directory
+
+          """, "\(outcome)")
+    }
+  }
+
   @Test("a damaged list is EIO until it is repaired, and is never overwritten")
   func damaged() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in
