@@ -139,7 +139,9 @@ final class KernelCache {
     if let node = table[path], let file = node.keyFile {
       let text = lastText(file, removed)
       values.dropCachedText(file)
-      if version > file.committedVersion { file.yield(isChanged: isSet || isGone) }
+      if version > file.committedVersion, !isSet || !keepsTruncation(file) {
+        file.yield(isChanged: isSet || isGone)
+      }
       let staysNamed = options.isGenerated ? !isGone : staysNamed(path)
       if staysNamed || isSet {
         invalidateFile(node.id)
@@ -150,6 +152,17 @@ final class KernelCache {
     }
     answered.forget(path)
     if let parent { invalidateEntry(parent.id, path.key) }
+  }
+
+  /// Whether a truncation of the file a moment ago stays, although somebody else has set the key:
+  /// see `TextEditor.keepsTruncation`.
+  private func keepsTruncation(_ file: KeyFile) -> Bool {
+    guard let editor = file.editor, editor.isTruncated,
+      let found = try? engine.resolve(file.path.key, in: file.path.domain),
+      editor.keepsTruncation(before: values.sourceText(found))
+    else { return false }
+    file.origin = KeyFile.EditedVersion(location: found.location, modified: found.modified)
+    return true
   }
 
   /// Takes the name of a key that is gone from its file. A process that has the file open keeps a

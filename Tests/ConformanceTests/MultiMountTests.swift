@@ -200,6 +200,21 @@ import Testing
     }
   }
 
+  @Test("a truncation in one mount is not lost where the other appends a moment later")
+  func truncatedAndAppended() throws {
+    try withTwoMounts { sandbox, _, _ in
+      let outcome = sandbox.shell(
+        """
+        for n in 1 2 3 4 5; do
+          echo old > $M/d/Log; cat $M2/d/Log > $C/../out; : > $M/d/Log; echo $n >> $M2/d/Log
+          sleep 0.2; cat $M/d/Log $M2/d/Log
+        done
+        defaults read d Log
+        """)
+      #expect(outcome.output == "1\n1\n2\n2\n3\n3\n4\n4\n5\n5\n5\n", "\(outcome)")
+    }
+  }
+
   @Test("two mounts that append to one text, or write into its middle, lose nothing")
   func computed() throws {
     try withTwoMounts { (sandbox: Sandbox, _: Mount, _: Mount) throws -> Void in

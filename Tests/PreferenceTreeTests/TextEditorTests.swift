@@ -116,6 +116,19 @@ import Testing
     run(editor("4\n", .integer), [.truncate(0, .nothing), .expire(.revert(nil))])
   }
 
+  @Test("a truncation that somebody appends behind leaves what was appended")
+  func appendedMeanwhile() {
+    let log = editor("old\n", .string)
+    _ = log.truncate(to: 0, now: at(0))
+    #expect(log.keepsTruncation(before: bytes("old\nnew\n")))
+    #expect(log.keepsTruncation(before: bytes("old\nnew\nmore\n")))
+    #expect(!log.keepsTruncation(before: bytes("other\n")))
+    run(log, [.expire(.commit(.string("new\nmore"), bytes("new\nmore\n")))])
+    let number = editor("4\n", .integer)
+    _ = number.truncate(to: 0, now: at(0))
+    #expect(!number.keepsTruncation(before: bytes("4\n2")))
+  }
+
   @Test("the next write at offset 0 starts from empty text, however late")
   func startsEmpty() {
     let first = editor("1234\n", .integer)

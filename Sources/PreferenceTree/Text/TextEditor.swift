@@ -115,6 +115,11 @@ final class TextEditor {
   /// right only as long as nobody else has written something.
   private var startsAtEnd = false
 
+  /// What the file showed before the text was cut to nothing a moment ago.
+  private var cutText: [UInt8] = []
+  /// What somebody else has appended to that since.
+  private var appended: [UInt8] = []
+
   /// Whether the text was cut to nothing a moment ago.
   var isTruncated: Bool { if case .truncated = phase { true } else { false } }
 
@@ -199,6 +204,7 @@ final class TextEditor {
     _ bytes: [UInt8], at offset: Int, appending: Bool, now: Instant
   ) -> Action {
     let startsEmpty = memory.startsEmpty && offset == 0 && !appending
+    (cutText, appended) = ([], [])
     let position = appending ? text.count : offset
     guard let end = Self.end(of: bytes.count, at: position) else { return .tooLarge }
     if position == memory.droppedEnd, position > 0, !appending {
@@ -242,6 +248,7 @@ final class TextEditor {
     guard (0...Self.largest).contains(size) else { return .tooLarge }
     if size == 0 {
       memory = Memory(startsEmpty: true)
+      if !isTruncated { (cutText, appended) = (text, []) }
       let value = isInferred ? judge.emptyValue : nil
       replaceText(with: [])
       if let value { return complete(value) }
@@ -258,6 +265,17 @@ final class TextEditor {
     return judged(now: now)
   }
 
+  /// Keeps a truncation if the text that somebody else has given the key meanwhile is the former one
+  /// with something appended: it becomes what was appended, as if the truncation had been first.
+  /// Returns whether it does; only strings and data can be empty.
+  func keepsTruncation(before newText: [UInt8]) -> Bool {
+    guard isTruncated, judge.emptyValue != nil, !cutText.isEmpty,
+      newText.count > cutText.count, newText.starts(with: cutText)
+    else { return false }
+    appended = Array(newText[cutText.count...])
+    return true
+  }
+
   /// Ends a phase: called when its `deadline` has come, or earlier by a request that needs a
   /// decision at once (fsync(2), rename(2), a change of type).
   func expire(now: Instant) -> Action {
@@ -265,7 +283,11 @@ final class TextEditor {
     case .complete: return .nothing
     case .truncated:
       guard let value = judge.emptyValue else { return .revert(nil) }
-      return complete(value)
+      if appended.isEmpty { return complete(value) }
+      replaceText(with: appended)
+      feedAgain(to: text.count)
+      guard let rest = judge.value(of: text) else { return .revert(nil) }
+      return complete(rest)
     case .held:
       if isInferred, let value = judge.value(of: text) { return complete(value) }
       memory.droppedEnd = text.count

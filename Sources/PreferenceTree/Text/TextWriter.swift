@@ -217,8 +217,11 @@ final class TextWriter {
   /// Ends the phase of the text that is being written to the file.
   func expire(_ file: KeyFile, now: Moment) throws(TreeError) {
     guard let editor = file.editor else { return }
+    let count = editor.text.count
     let action = editor.expire(now: now.instant)
     try perform(action, editor, file, now: now, written: file.uncommittedSince)
+    // The kernel has the pages of an empty file where another mount has appended since.
+    if editor.text.count > count { kernel.append(.invalidateContents(file.id)) }
     kernel.append(.invalidateAttributes(file.id))
   }
 
