@@ -194,6 +194,7 @@ import Testing
           away.d test.d wrote.d
           S/managed/away.d: lists of the user away.d, or fragments of the domain away? \
           They count for that user alone; for all, name them as 50-NAME.plist
+          S/managed/wrote.d: there is no user wrote.d on this machine
           [1]
           test.d: lists of the user test.d, or fragments of the domain test? \
           They count for that user alone; for all, put the values into test.plist

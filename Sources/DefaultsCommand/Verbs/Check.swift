@@ -19,7 +19,9 @@ enum Check {
     let layout = StoreLayout(Surroundings())
     for path in paths {
       if Files.canonicalPath(path) == Files.canonicalPath(layout.systemDirectory) {
-        checkUsers(layout, &status)
+        for complaint in MachineCheck(layout).complaints {
+          complain(complaint.path, complaint.reason, &status)
+        }
       }
       if Files.isDirectory(path) {
         try checkDirectory(path, depth: 0, &status)
@@ -28,26 +30,6 @@ enum Check {
       }
     }
     return status
-  }
-
-  /// Complains about directories of managed lists that may be a user's and may have fragments.
-  private static func checkUsers(_ layout: StoreLayout, _ status: inout Int32) {
-    let directory = layout.directory(.managed)
-    let names = ((try? Files.names(in: directory, withDirectories: true)) ?? nil) ?? []
-    let directories = names.filter { Files.isDirectory("\(directory)/\($0)") }
-    let kinds = ManagedDirectories(layout).kinds(of: directories, asking: .now)
-    for (name, kind) in kinds.sorted(by: { $0.key < $1.key }) {
-      guard case .either(let isUserKnown) = kind,
-        let domain = layout.domain(ofFragments: name, in: .managed)
-      else { continue }
-      let fragments =
-        isUserKnown
-        ? "for all, put the values into \(domain).plist" : "for all, name them as 50-NAME.plist"
-      complain(
-        "\(directory)/\(name)",
-        "lists of the user \(name), or fragments of the domain \(domain)? They count for that user "
-          + "alone; \(fragments)", &status)
-    }
   }
 
   /// Lists lie in a directory, in `ByHost` of it, in `managed` and a user's directory of that, and
@@ -82,7 +64,12 @@ enum Check {
   ) throws(Refusal) {
     let isProfile = path.hasSuffix(".mobileconfig")
     let isDocument = path.hasSuffix(".json") || path.hasSuffix(".apply")
-    guard isNamed || isProfile || path.hasSuffix(".plist") else { return }
+    guard isNamed || isProfile || path.hasSuffix(".plist") else {
+      for ending in [".plist", ".mobileconfig"] where path.lowercased().hasSuffix(ending) {
+        complain(path, "it does not count: its name must end in \(ending), in lower case", &status)
+      }
+      return
+    }
     let bytes: [UInt8]
     do throws(SystemError) {
       guard let found = try Files.contents(path, limit: 1 << 30) else {
