@@ -65,7 +65,7 @@ public struct Account: Equatable, Sendable {
   /// The names of users in lines of passwd(5).
   static func names(in bytes: [UInt8]) -> Set<String> {
     Set(
-      bytes.split(separator: UInt8(ascii: "\n")).compactMap { line in
+      bytes.split(separator: UInt8(ascii: "\n")).compactMap { line -> String? in
         let fields = line.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
         return fields.count >= 6 ? String(decoding: fields[0], as: UTF8.self) : nil
       })
