@@ -162,7 +162,7 @@ import Testing
       let outcome = sandbox.shell(
         """
         exec 2>/dev/null; cd $M/e; printf 'text\n' > $C/../t; ls $M2/e
-        cp $C/../t Ratio || echo refused; [ -e Ratio ] || echo none
+        cp $C/../t Ratio || echo refused; sleep 0.1; [ -e Ratio ] || echo none
         { echo 9; echo 1; } > Ratio; cat $M2/e/Ratio; defaults read-type e Ratio
         python3 - Wrap <<'END'
         import os, sys
@@ -198,7 +198,7 @@ import Testing
       defer { other.unmount() }
       let outcome = sandbox.shell(
         """
-        exec 2>/dev/null; cd $M/e; ls $M2/e; has() { [ -e $1 ] && echo yes || echo no; }
+        exec 2>/dev/null; cd $M/e; ls $M2/e; has() { sleep 0.1; [ -e $1 ] && echo yes || echo no; }
         exec 3> Fonts; has Fonts; has $M2/e/Fonts; ls; sleep 1.3; has Fonts
         echo '["a"]' >&3 && sleep 0.3; cat $M2/e/Fonts; exec 3>&-
         echo red > Color || echo refused; has Color; has $M2/e/Color

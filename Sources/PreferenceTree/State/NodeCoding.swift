@@ -73,9 +73,7 @@ extension ByteWriter {
     let (creation, memory) = (file.creation, file.editorMemory)
     let (wantedKind, appended) = (file.wantedKind, file.appended)
     if creation == nil, memory.isUsual, wantedKind == nil, appended == nil, draft == nil { return }
-    append(optional: creation) { writer, creation in
-      writer.append(creation)
-    }
+    append(optional: creation) { $0.append($1) }
     append(memory)
     append(optional: wantedKind) { $0.append($1.rawValue) }
     append(optional: appended) { $0.append($1) }

@@ -4,7 +4,7 @@ import SystemCalls
 
 // Files of awaited keys: see `KeyFile.Awaited`. One whose first text is refused, or does not come,
 // loses its name, so that nobody finds an empty key. What is written to it later, through a
-// descriptor that is still open, is a first text again: no write is accepted and makes no key.
+// descriptor that is still open, is a first text again: each write makes the key or is refused.
 
 extension TextWriter {
   /// Milliseconds for which the name of an awaited key is there without a text, if the empty text
