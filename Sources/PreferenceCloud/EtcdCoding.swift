@@ -211,8 +211,7 @@ public struct EtcdCoding: Sendable {
   // MARK: - JSON
 
   private static func json(_ value: ValueDictionary) -> [UInt8] {
-    // Strings, arrays and dictionaries always have a form in JSON.
-    (try? Document.json(.dictionary(value))) ?? []
+    Document.json(.dictionary(value))
   }
 
   private static func base64(_ bytes: [UInt8]) -> Value { .string(Base64.encode(bytes)) }

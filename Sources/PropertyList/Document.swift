@@ -55,10 +55,12 @@ public enum Document {
     }
   }
 
-  /// Returns the value as JSON for other programs, with dates as ISO text and data as base64.
-  /// A scalar is written too. Throws for values that have no form in JSON: infinities, NaN, UIDs.
-  public static func json(_ value: Value) throws(FormatError) -> [UInt8] {
-    try JSONWriter.write(value, lossy: true)
+  /// Returns the value as JSON for other programs, with dates as ISO text and data as base64,
+  /// infinities and NaN as text (`"inf"`, `"-inf"`, `"nan"`), and a UID as `{"CF$UID": 7}`. A scalar
+  /// is written too.
+  public static func json(_ value: Value) -> [UInt8] {
+    // A report refuses no value.
+    (try? JSONWriter.write(value, as: .report)) ?? []
   }
 
   /// Returns the value as XML. Its dates are in whole seconds, because no reader of property lists

@@ -84,7 +84,7 @@ struct MountLine {
 
   /// The mount as an object of JSON, on one line.
   var json: String {
-    let bytes = (try? Document.json(.dictionary(values))) ?? Array("{}".utf8)
+    let bytes = Document.json(.dictionary(values))
     return String(decoding: bytes, as: UTF8.self).split(separator: "\n")
       .map { $0.drop { $0 == " " } }.joined()
   }

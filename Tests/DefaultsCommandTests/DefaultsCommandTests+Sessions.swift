@@ -252,5 +252,10 @@ extension DefaultsCommandTests {
       "defaults write d K -array -int 1 -float 2 -bool yes; defaults read --json d",
       "{\n  \"K\": [\n    1,\n    2.0,\n    true\n  ]\n}\n[0]\n"
     ),
+    (
+      "what JSON has no form for is a text in a report",
+      "defaults write d K '<real>nan</real>'; defaults history --json | grep -o '\"after.*nan[^,]*'",
+      "\"after\": \"nan\"\n[0]\n"
+    ),
   ]
 }

@@ -143,4 +143,16 @@ import Testing
     #expect(text.first == UInt8(ascii: "{"))
     #expect(Recogniser.value(of: text, kind: .dictionary, template: value) == value)
   }
+
+  @Test("JSON for other programs has a form for every value")
+  func reportedJSON() {
+    let value: Value = [
+      "date": .date(AbsoluteTime(seconds: 0)), "data": .data([1, 2, 3]), "uid": .uid(7),
+      "reals": [.real(.nan), .real(-.infinity), .single(.infinity), 1.5],
+    ]
+    #expect(
+      String(decoding: Document.json(value), as: UTF8.self).filter { !$0.isWhitespace }
+        == #"{"data":"AQID","date":"2001-01-01T00:00:00Z","reals":["nan","-inf","inf",1.5],"#
+        + #""uid":{"CF$UID":7}}"#)
+  }
 }

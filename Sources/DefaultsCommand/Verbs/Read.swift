@@ -11,7 +11,7 @@ enum Read {
     if arguments.isEmpty, arguments.options.moment != nil {
       throw .mistake("--at needs a domain behind the time")
     }
-    if arguments.isEmpty { return try show(try everything(arguments.options), arguments.options) }
+    if arguments.isEmpty { return show(try everything(arguments.options), arguments.options) }
     let target = try Target(&arguments)
     if arguments.options.user != nil, target.directory != nil { throw Explain.pathForUser }
     guard let word = arguments.first else {
@@ -27,11 +27,11 @@ enum Read {
         return contents
       }
       if contents.isEmpty { throw target.doesNotExist }
-      return try show(.dictionary(contents), arguments.options)
+      return show(.dictionary(contents), arguments.options)
     }
     _ = try arguments.removeNext()
     try arguments.end()
-    try show(try value(word, target, arguments.options), arguments.options)
+    show(try value(word, target, arguments.options), arguments.options)
   }
 
   static func runType(_ arguments: inout Arguments) throws(Refusal) {
@@ -90,18 +90,13 @@ enum Read {
   }
 
   /// Prints a value in the form that the options select.
-  private static func show(_ value: Value, _ options: Options) throws(Refusal) {
+  private static func show(_ value: Value, _ options: Options) {
     switch options.form {
     case .description:
       let text = ValueDescription.text(of: value, isAppleText: options.isAppleText)
       Output.write(text + "\n")
     case .plist: Output.write(Document.anyXML(value))
-    case .json:
-      do throws(FormatError) {
-        Output.write(try Document.json(value))
-      } catch {
-        throw Refusal(message: "Could not show the value as JSON; use --plist", detail: "\(error)")
-      }
+    case .json: Output.write(Document.json(value))
     }
   }
 }

@@ -1,14 +1,22 @@
 /// Writes JSON with an indentation of two spaces and sorted keys.
 struct JSONWriter {
-  private var sink: ByteSink
-  /// Whether dates become ISO text and data base64; otherwise they are refused.
-  private let isLossy: Bool
+  /// What becomes of a value that JSON has no form for.
+  enum Form {
+    /// It is refused.
+    case exact
+    /// Dates become ISO text and data base64; UIDs, infinities and NaN are refused.
+    case editable
+    /// Dates, data, infinities and NaN become text, and a UID a dictionary of `CF$UID`: nothing is
+    /// refused.
+    case report
+  }
 
-  /// Returns the value as a document that ends with a newline. Throws for UIDs, infinities and NaN.
-  /// - Parameter lossy: whether dates are written as ISO text and data as base64. Otherwise it
-  ///   throws for them too.
-  static func write(_ value: Value, lossy: Bool = false) throws(FormatError) -> [UInt8] {
-    var writer = JSONWriter(sink: ByteSink(room: value.extent(of: 8)), isLossy: lossy)
+  private var sink: ByteSink
+  private let form: Form
+
+  /// Returns the value as a document that ends with a newline.
+  static func write(_ value: Value, as form: Form = .exact) throws(FormatError) -> [UInt8] {
+    var writer = JSONWriter(sink: ByteSink(room: value.extent(of: 8)), form: form)
     try writer.add(value, depth: 0)
     writer.sink.append("\n")
     return writer.sink.finish()
@@ -21,17 +29,21 @@ struct JSONWriter {
 
   private mutating func add(_ value: Value, depth: Int) throws(FormatError) {
     switch value {
-    case .string(let text): text.withBytes { add($0) }
+    case .string(let text): add(text: text)
     case .integer(let number): sink.append(number)
     case .real(let number) where number.isFinite: sink.append(text: RealText.text(number))
     case .single(let number) where number.isFinite:
       sink.append(text: RealText.text(Double(number)))
     case .boolean(let flag): sink.append(flag ? "true" : "false")
-    case .date(let time) where isLossy:
+    case .real(let number) where form == .report: add(text: RealText.text(number))
+    case .single(let number) where form == .report: add(text: RealText.text(Double(number)))
+    case .uid(let number) where form == .report:
+      try add(["CF$UID": .integer(WideInteger(number))] as ValueDictionary, depth: depth)
+    case .date(let time) where form != .exact:
       sink.append("\"")
       sink.append(time)
       sink.append("\"")
-    case .data(let data) where isLossy:
+    case .data(let data) where form != .exact:
       sink.append("\"")
       Base64.encode(data, to: &sink)
       sink.append("\"")
@@ -69,6 +81,8 @@ struct JSONWriter {
     if index > 0 { sink.append(",") }
     newLine(depth + 1)
   }
+
+  private mutating func add(text: String) { text.withBytes { add($0) } }
 
   private mutating func add(_ text: UnsafeBufferPointer<UInt8>) {
     sink.append("\"")

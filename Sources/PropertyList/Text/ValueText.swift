@@ -36,7 +36,8 @@ public enum ValueText {
   }
 
   private static func document(_ value: Value, _ style: Style) -> [UInt8] {
-    if style != .xml, let json = try? JSONWriter.write(value, lossy: style == .json) { return json }
+    let form: JSONWriter.Form = style == .json ? .editable : .exact
+    if style != .xml, let json = try? JSONWriter.write(value, as: form) { return json }
     if let xml = try? XMLWriter.write(value, .shown) { return xml }
     return BinaryWriter.write(value)
   }
