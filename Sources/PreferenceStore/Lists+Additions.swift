@@ -32,9 +32,9 @@ extension Lists {
     readingAdditions.withLock { _ in
       guard state.withLock({ $0.additions.all[place] == nil }) else { return }
       // The first values count at once: they wait until it is known which names are users'.
-      let start = Instant.now
+      let start = beginReading()
       let read = readAdditions(of: place, .now)
-      noteReading(since: start)
+      endReading(since: start)
       state.withLock { $0.additions.all[place] = read }
       report(read.settings, since: PlaceAdditions())
       if case .managedFor = place { noteDoubtful(place) }

@@ -12,8 +12,8 @@ extension Lists {
   func load(_ location: Location) throws(EngineError) {
     try requireKnown(location)
     if location.place.hasAdditions { loadAdditions(of: location.place) }
-    let start = Instant.now
-    defer { noteReading(since: start) }
+    let start = beginReading()
+    defer { endReading(since: start) }
     let before = state.withLock { $0.directories.appearances }
     let (isAbsent, identity) = identity(location)
     if !isAbsent, let known = state.withLock({ $0.unreadable[location] }),

@@ -38,6 +38,7 @@ public final class Lists: Sendable {
   let log: @Sendable (LogLine) -> Void
   /// Nanoseconds that lists and additions took to read.
   private let reading = Atomic<Int64>(0)
+  private let readsUnderWay = Atomic<Int>(0)
 
   /// - Parameters:
   ///   - state: what a replay of the journal has left.
@@ -53,14 +54,24 @@ public final class Lists: Sendable {
     self.state = Mutex(state)
   }
 
-  /// Notes that something was read that another owner would have to read again.
-  func noteReading(since start: Instant) {
-    _ = reading.wrappingAdd(
-      max(0, Instant.now.nanoseconds(after: start)), ordering: .relaxed)
+  /// Notes that something begins to be read that another owner would have to read again.
+  /// - Returns: the time for `endReading`.
+  func beginReading() -> Instant {
+    readsUnderWay.wrappingAdd(1, ordering: .relaxed)
+    return .now
   }
 
-  /// About how many nanoseconds it would take another owner to read what this one has.
-  var readingTime: Int64 { reading.load(ordering: .relaxed) }
+  /// Ends what `beginReading` has begun.
+  func endReading(since start: Instant) {
+    reading.wrappingAdd(max(0, Instant.now.nanoseconds(after: start)), ordering: .relaxed)
+    readsUnderWay.wrappingSubtract(1, ordering: .relaxed)
+  }
+
+  /// About how many nanoseconds it would take another owner to read what this one has, or is
+  /// reading.
+  var readingTime: Int64 {
+    readsUnderWay.load(ordering: .relaxed) > 0 ? .max : reading.load(ordering: .relaxed)
+  }
 
   /// A key's value, text and modification time in one location: from a fragment, its list, or a
   /// profile, in this order. Cost: a few hash look-ups; the first use of the location reads its list

@@ -135,7 +135,10 @@ import Testing
     ada ALL=(ALL) NOPASSWD: ALL
     END
     chmod 440 sudoers
+    # Some machines keep the device for root.
+    mknod -m 666 fuse c 10 229
     unshare -m bash -c 'mount --bind passwd /etc/passwd; mount --bind sudoers /etc/sudoers
+      mount --bind fuse /dev/fuse
       exec setpriv --reuid 54330 --regid 54330 --clear-groups bash session'
     """
 
@@ -187,7 +190,10 @@ import Testing
         return "cat > ~/\(name) <<'END'\n\(block.joined(separator: "\n"))\nEND"
       }
       let preparation = documents + [Self.preparations[path] ?? "", "echo BEGIN"]
-      let sudo = asUser ? "" : #"sudo() { "$@"; }"#
+      let sudo =
+        asUser
+        ? #"sudo() { if [ "$1" = ls ]; then set -- ls -CT0 "${@:2}"; fi; command sudo "$@"; }"#
+        : #"sudo() { "$@"; }"#
       let script = ([Self.prelude, sudo] + preparation + commands).joined(separator: "\n")
         .replacing("/etc/preferences", with: system)
       try script.write(toFile: sandbox.root + "/session", atomically: true, encoding: .utf8)
