@@ -17,6 +17,20 @@ struct HeldRequests {
     let number: UInt64
     /// The size of its message.
     let bytes: Int
+    /// A domain that was not at hand at the last look.
+    private var awaited: Request.Need?
+
+    init(request: Request, number: UInt64, bytes: Int) {
+      (self.request, self.number, self.bytes) = (request, number, bytes)
+    }
+
+    /// Whether the lists that the request needs have been read; if not, begins to read them. Cost:
+    /// while the awaited domain is not at hand, a look at that one; else at all.
+    fileprivate mutating func isOpen(_ lists: ListReader) -> Bool {
+      if let awaited, !awaited.isAtHand(lists) { return false }
+      awaited = request.lastMissing(lists)
+      return awaited == nil
+    }
   }
 
   private var waiting: [Held] = []
@@ -35,8 +49,9 @@ struct HeldRequests {
     _ request: Request, _ number: UInt64, bytes: Int, _ lists: ListReader
   ) -> Bool {
     let isBehind = request.isOrdered && waiting.contains { $0.request.isOrdered }
-    if request.isOpen(lists), !isBehind { return false }
-    waiting.append(Held(request: request, number: number, bytes: bytes))
+    var held = Held(request: request, number: number, bytes: bytes)
+    if held.isOpen(lists), !isBehind { return false }
+    waiting.append(held)
     return true
   }
 
@@ -45,9 +60,9 @@ struct HeldRequests {
   mutating func removeOpen(_ lists: ListReader, onlyLoads: Bool = false) -> [Held] {
     var (open, rest): ([Held], [Held]) = ([], [])
     var isBehind = false
-    for held in waiting {
+    for var held in waiting {
       let isLooked = !onlyLoads || held.request.isLoad
-      if isLooked, held.request.isOpen(lists), !(isBehind && held.request.isOrdered) {
+      if isLooked, held.isOpen(lists), !(isBehind && held.request.isOrdered) {
         open.append(held)
       } else {
         rest.append(held)
@@ -87,37 +102,56 @@ extension Request {
     }
   }
 
-  /// The domains whose lists the request needs.
-  private var domains: Set<DomainName> {
-    guard case .apply(_, _, _, _, let intents, _) = self else { return Set(named.map(\.domain)) }
-    return Set(intents.flatMap(\.domains))
+  /// A domain whose lists a request needs, and those of its locations that the request may change.
+  struct Need {
+    let domain: DomainName
+    let changed: [Location]
+
+    /// Whether the lists have been read; if not, begins to read them.
+    fileprivate func isAtHand(_ lists: ListReader) -> Bool {
+      if lists.isAtHand(domain, changing: changed) { return true }
+      lists.read(domain, changing: changed)
+      return lists.isAtHand(domain, changing: changed)
+    }
   }
 
-  /// Whether the lists that the request needs have been read; if not, begins to read them.
-  fileprivate func isOpen(_ lists: ListReader) -> Bool {
-    var isOpen = true
+  /// Begins to read the lists that the request needs and that have not been read.
+  /// - Returns: the last domain that is not at hand; nil: all are.
+  fileprivate func lastMissing(_ lists: ListReader) -> Need? {
     for location in named {
       if case .managedFor = location.place { lists.include(location.place) }
     }
-    let changed = changedLocations
-    for domain in domains {
-      let changed = changed.filter { $0.domain == domain }
-      guard !lists.isAtHand(domain, changing: changed) else { continue }
-      lists.read(domain, changing: changed)
-      if !lists.isAtHand(domain, changing: changed) { isOpen = false }
+    var missing: Need?
+    for (domain, changed) in needs {
+      let need = Need(domain: domain, changed: Array(changed))
+      if !need.isAtHand(lists) { missing = need }
     }
-    return isOpen
+    return missing
   }
 
-  /// The locations that the request may change: those that it names, and the places that the rules
-  /// choose from.
-  private var changedLocations: [Location] {
-    if case .loadLists(let load) = self { return load.changing }
-    guard case .apply(_, _, _, _, let intents, _) = self else { return [] }
-    return intents.flatMap { intent -> [Location] in
-      if let named = intent.locations { return named }
-      return intent.domains.flatMap { domain in Place.own.map { Location($0, domain) } }
+  /// The domains whose lists the request needs, with the locations that it may change: those that
+  /// it names, and the places that the rules choose from. Each is there once, however many keys of
+  /// it are changed.
+  private var needs: [DomainName: Set<Location>] {
+    var needs: [DomainName: Set<Location>] = [:]
+    switch self {
+    case .apply(_, _, _, _, let intents, _):
+      for intent in intents {
+        for location in intent.locations ?? Self.chosenFrom(intent.domains) {
+          needs[location.domain, default: []].insert(location)
+        }
+      }
+    case .loadLists(let load):
+      for location in load.locations { needs[location.domain] = [] }
+      for location in load.changing { needs[location.domain, default: []].insert(location) }
+    default: for location in named { needs[location.domain] = [] }
     }
+    return needs
+  }
+
+  /// The locations of the domains that the rules choose from.
+  private static func chosenFrom(_ domains: [DomainName]) -> [Location] {
+    domains.flatMap { domain in Place.own.map { Location($0, domain) } }
   }
 
   /// Throws where a list that the request needs could not be read, or not in time.
@@ -125,7 +159,7 @@ extension Request {
     guard lists.hasFindings else { return }
     if case .apply(_, _, _, _, let intents, _) = self {
       try lists.refuse(intents)
-      return try lists.refuseUnprepared(changedLocations)
+      return try lists.refuseUnprepared(needs.values.flatMap { $0 })
     }
     // The answer says of each list what became of it.
     if isLoad { return }

@@ -155,15 +155,17 @@ extension Store {
       failure == nil ? until : now.advanced(milliseconds: Self.failurePatience)
     let check = StoreState.Check(until: until, freshUntil: freshUntil, failure: failure)
     lists.state.withLock { state in
-      if state.checks.count > Self.mostChecks {
+      if state.checks.count > state.mostChecks {
         state.checks = state.checks.filter { $0.value.until > now }
+        state.mostChecks = max(Self.leastChecks, 2 * state.checks.count)
       }
       state.checks[location] = check
     }
   }
 
-  /// The number of checks at which old ones are dropped.
-  private static let mostChecks = 1000
+  /// So many checks are kept without a look at how old they are. Where a transaction changes more
+  /// lists, they are looked at each time when twice as many have come.
+  private static let leastChecks = 1000
 
   /// The locations with changes that are not in their lists, and since when. Loads the lists of
   /// replayed changes, which count as changed long ago.

@@ -122,6 +122,8 @@ struct StoreState {
   /// The lists of which it was checked a moment ago that they can be replaced: until when that
   /// counts, and why not.
   var checks: [Location: Check] = [:]
+  /// The number of checks at which those that no longer count are dropped.
+  var mostChecks = 0
 }
 
 extension StoreState {
