@@ -187,11 +187,17 @@ import Testing
       let outcome = sandbox.shell(
         """
         cd $C/..; chmod 755 .; mkdir -p home57/m; chown -R 54327 home57
-        setpriv --reuid 54327 --regid 54327 --clear-groups --no-new-privs env -u XDG_CONFIG_HOME \
-          -u XDG_STATE_HOME -u XDG_RUNTIME_DIR HOME=$PWD/home57 $PREFSFS home57/m 2>&1
-        echo "[$?]"; setpriv --reuid 54327 --clear-groups pkill -x prefsd
+        mknod -m 666 open c 10 229; mknod -m 600 closed c 10 229
+        cat > try <<'END'
+        mount --bind $1 /dev/fuse
+        exec setpriv --reuid 54327 --regid 54327 --clear-groups --no-new-privs env -u XDG_CONFIG_HOME \
+          -u XDG_STATE_HOME -u XDG_RUNTIME_DIR HOME=$PWD/home57 $PREFSFS home57/m
+        END
+        for device in open closed; do unshare -m bash try $device 2>&1; echo "[$?]"; done
+        setpriv --reuid 54327 --clear-groups pkill -x prefsd
         """)
       #expect(outcome.output.contains("could not be mounted: no program that this process starts"))
+      #expect(outcome.output.contains("could not be mounted: /dev/fuse cannot be opened"))
       #expect(outcome.output.hasSuffix("[1]\n"))
     }
   }

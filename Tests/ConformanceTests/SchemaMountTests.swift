@@ -167,7 +167,7 @@ import Testing
         python3 - Wrap <<'END'
         import os, sys
         fd = os.open('Wrap', os.O_WRONLY | os.O_CREAT)
-        for text in b'maybe', b'perhaps', None, b'yes\n', None:
+        for text in b'maybe', b'perhaps', None, b'yes\\n', None:
             try: print(os.fsync(fd) if text is None else os.pwrite(fd, text, 0))
             except OSError as error: print(error.strerror)
         END

@@ -112,8 +112,8 @@ import Testing
     unset XDG_CONFIG_HOME; cd; mkdir Preferences .config
     ls() { command ls -CT0 "$@"; }
     fusermount3() {
-      for try in {1..40}; do command fusermount3 "$@" 2> ~/../busy && return; sleep 0.05; done
-      cat ~/../busy; return 1
+      for try in {1..40}; do command fusermount3 "$@" 2> ~/.busy && return; sleep 0.05; done
+      cat ~/.busy; return 1
     }
     defaults write -g AppleLanguages -array de en
     defaults write prefs-sample TabWidth -int 8; defaults write prefs-sample Frame '{height=600;}'
@@ -125,9 +125,10 @@ import Testing
   /// that user exists and may use it, and in which root's home is in the sandbox.
   private static let withSudo = """
     cd ~/..; chmod 755 .; chmod -R a+rX system; mkdir -p run rootrun root; chmod 700 run
-    chown -R 54330:54330 home run state
+    # A user of this session alone: what it leaves is ended by its number.
+    id=$((54330 + $$ % 1000)); export id; chown -R $id:$id home run state
     { sed "s#^root:.*#root:*:0:0::$PWD/root:/bin/bash#" /etc/passwd
-      echo "ada:*:54330:54330::$PWD/home:/bin/bash"; } > passwd
+      echo "ada:*:$id:$id::$PWD/home:/bin/bash"; } > passwd
     echo "XDG_RUNTIME_DIR=$PWD/rootrun" > variables
     cat > sudoers <<END
     Defaults env_keep += "PREFSFS_SYSTEM_DIR PREFSFS_LOG XDG_DATA_DIRS LC_ALL"
@@ -139,7 +140,11 @@ import Testing
     mknod -m 666 fuse c 10 229
     unshare -m bash -c 'mount --bind passwd /etc/passwd; mount --bind sudoers /etc/sudoers
       mount --bind fuse /dev/fuse
-      exec setpriv --reuid 54330 --regid 54330 --clear-groups bash session'
+      exec setpriv --reuid $id --regid $id --clear-groups bash session'
+    for try in {1..100}; do pkill -KILL -u $id || break; sleep 0.05; done
+    for process in $(grep -lsa "=$PWD/root" /proc/[0-9]*/environ | cut -d / -f 3); do
+      [ $process = $$ ] || kill -KILL $process
+    done
     """
 
   /// Commands that make what the session of a file expects to be there.
