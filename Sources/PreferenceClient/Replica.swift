@@ -97,16 +97,16 @@ final class Replica: Sendable {
         case .splice, .createDomain: break
         }
       }
-      for location in changeset.locations {
-        if changeset.invalidated.contains(location) {
-          state.loading[location]?.isSpoiled = true
-          state.locations[location] = nil
-          continue
-        }
-        state.loading[location]?.changes.append(changeset)
-        // In place: with a second reference to the snapshot, the change would copy a node of it.
-        state.locations[location]?.apply(changeset, at: location)
+      for location in changeset.invalidated {
+        state.loading[location]?.isSpoiled = true
+        state.locations[location] = nil
       }
+      // In place: with a second reference to the snapshot, the change would copy a node of it.
+      for item in changeset.items {
+        state.locations[item.location]?.apply(item.edit, time: changeset.time)
+      }
+      if state.loading.isEmpty { return }
+      for location in changeset.locations { state.loading[location]?.changes.append(changeset) }
     }
   }
 }

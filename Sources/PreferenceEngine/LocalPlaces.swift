@@ -137,7 +137,6 @@ extension LocalPlaces {
   /// Reads each list before it looks at the next, so that a list that hangs makes only those behind
   /// it wait. Of a domain that no place has, each list is looked for once, and nothing is kept.
   public func loadLists(_ load: ListLoad) -> [Location: ListFinding] {
-    for location in load.changing { prepare(location) }
     var findings: [Location: ListFinding] = [:]
     var isThere = load.evenIfAbsent
     var absent: [Location] = []
@@ -152,6 +151,10 @@ extension LocalPlaces {
     for location in absent where isThere {
       store.lists.keepAbsence(of: location, since: mark)
       findings[location] = read(location)
+    }
+    // After the lists were read: most places of a domain have none, and need no look at the disk.
+    for location in load.changing where location.place == .user || !isPrepared(location) {
+      prepare(location)
     }
     return findings
   }

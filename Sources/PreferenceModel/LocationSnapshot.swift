@@ -322,8 +322,11 @@ extension LocationSnapshot {
     return edits
   }
 
-  /// All layers merged into one, which `replaceLayers` can put in their place. Cost: O(changes).
+  /// All layers merged into one, which `replaceLayers` can put in their place. Cost: O(changes); O(1)
+  /// where one layer has all of them.
   package func collapsed() -> Layer {
+    let changed = layers.filter { !$0.isUntouched }
+    if changed.count < 2 { return changed.first ?? Layer() }
     var result = Layer()
     for layer in layers {
       for (key, change) in layer.changes {

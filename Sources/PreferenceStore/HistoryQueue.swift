@@ -33,7 +33,10 @@ struct HistoryQueue {
     }
 
     /// About how many bytes it takes.
-    fileprivate var size: Int { 128 + Self.size(before) + Self.size(after) }
+    fileprivate var size: Int { Self.least + Self.size(before) + Self.size(after) }
+
+    /// The bytes of an item without values.
+    fileprivate static let least = 128
 
     private static func size(_ held: Held) -> Int {
       if case .stored(let stored) = held {
@@ -98,8 +101,30 @@ struct HistoryQueue {
     if hasHistory, !isOn, change.concerns(.settings) { isOn = true }
     guard isOn else { return }
     var items: [Item] = []
-    for item in change.items { add(item, source, time, to: &items) }
+    items.reserveCapacity(change.items.count)
+    let removed = change.removedKeys
+    for item in change.items {
+      if case .removeDomain = item.edit {
+        addRemoval(item, except: removed[item.location] ?? [], to: &items)
+      } else {
+        add(item, source, time, to: &items)
+      }
+    }
     add(items, source, time)
+  }
+
+  /// Adds the removal of a domain: that of each of its keys, but for those that the change removes
+  /// by themselves.
+  private func addRemoval(
+    _ item: Changeset.Item, except removed: Set<Key>, to items: inout [Item]
+  ) {
+    guard item.location.place != .cloudRecords, case .domain(let snapshot) = item.before else {
+      return
+    }
+    for key in snapshot.keys where !removed.contains(key) {
+      let before = snapshot.entry(key).map { held($0) } ?? .notKnown
+      items.append(Item(key: RecordedKey(key, at: item.location), before: before, after: .none))
+    }
   }
 
   private mutating func add(
@@ -135,13 +160,7 @@ struct HistoryQueue {
       var before = held(item.before)
       if case .notKnown = before, last[key] == nil, let known = spliced[key] { before = known }
       items.append(Item(key: key, before: before, after: .present))
-    case .removeDomain:
-      guard case .domain(let snapshot) = item.before else { return }
-      for key in snapshot.keys {
-        let before = snapshot.entry(key).map { held($0) } ?? .notKnown
-        items.append(Item(key: RecordedKey(key, at: location), before: before, after: .none))
-      }
-    case .describe, .createDomain: break
+    case .describe, .createDomain, .removeDomain: break
     }
   }
 
@@ -181,14 +200,17 @@ struct HistoryQueue {
   ) {
     if items.isEmpty { return }
     var change = Change(time: time, source: source, items: [], count: count)
+    change.items.reserveCapacity(items.count)
+    last.reserveCapacity(last.count + items.count)
     for item in items {
-      if let known = last[item.key], known.change == changes.count {
-        // A transaction may change a key twice: a domain's keys are removed, and then the domain.
+      let known = last.updateValue((changes.count, change.items.count), forKey: item.key)
+      if let known, known.change == changes.count {
+        // A transaction may change a key twice.
         change.items[known.item].after = item.after
+        last[item.key] = known
         continue
       }
-      end(last[item.key], with: item.before)
-      last[item.key] = (changes.count, change.items.count)
+      end(known, with: item.before)
       change.items.append(item)
       size += item.size
     }
@@ -208,6 +230,8 @@ struct HistoryQueue {
   /// Makes the changes of a key by one source one change; if that does not suffice, forgets all
   /// values, and if there are too many keys, drops the changes.
   private mutating func shrink() {
+    // So many keys have no room, even without their values.
+    if last.count * Item.least > Self.most / 2 { return drop() }
     let all = changes
     (changes, last, size) = ([], [:], 0)
     for change in all {
@@ -237,7 +261,10 @@ struct HistoryQueue {
         size += changes[change].items[item].size
       }
     }
-    guard size > Self.most / 2 else { return }
+    if size > Self.most / 2 { drop() }
+  }
+
+  private mutating func drop() {
     (changes, last, size) = ([], [:], 0)
     gap = "there were more changes at once than are kept"
   }
@@ -301,5 +328,23 @@ struct HistoryQueue {
       add(change.items, change.source, change.time, count: change.count)
     }
     self.due = due
+  }
+}
+
+extension Changeset {
+  /// The keys that the change removes by themselves, where it also removes a domain as a whole: as
+  /// `defaults delete` does, which may have 100,000 of them.
+  fileprivate var removedKeys: [Location: Set<Key>] {
+    var removed: [Location: Set<Key>] = [:]
+    guard items.contains(where: { $0.edit == .removeDomain }) else { return removed }
+    for item in items {
+      guard let key = item.edit.key else { continue }
+      if case .remove = item.edit {
+        removed[item.location, default: []].insert(key)
+      } else {
+        removed[item.location]?.remove(key)
+      }
+    }
+    return removed
   }
 }

@@ -128,8 +128,11 @@ extension Store {
     }
   }
 
-  /// Milliseconds for which a check counts.
+  /// Milliseconds after which a check is made again for a change.
   private static let checkPatience: Int64 = 500
+  /// Milliseconds for which a check that has not failed counts for a change: one of many lists is
+  /// made when the last of them was checked, and must not check the first ones again itself.
+  private static let changePatience: Int64 = 10_000
   /// Milliseconds after which a check that has failed is made again for a change.
   private static let failurePatience: Int64 = 50
 
@@ -150,9 +153,10 @@ extension Store {
     var failure: EngineError?
     do throws(EngineError) { try checkReplaceable(location) } catch { failure = error }
     let now = Instant.now
-    let until = now.advanced(milliseconds: Self.checkPatience)
-    let freshUntil =
-      failure == nil ? until : now.advanced(milliseconds: Self.failurePatience)
+    let until = now.advanced(
+      milliseconds: failure == nil ? Self.changePatience : Self.checkPatience)
+    let freshUntil = now.advanced(
+      milliseconds: failure == nil ? Self.checkPatience : Self.failurePatience)
     let check = StoreState.Check(until: until, freshUntil: freshUntil, failure: failure)
     lists.state.withLock { state in
       if state.checks.count > state.mostChecks {

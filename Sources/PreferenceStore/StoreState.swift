@@ -91,7 +91,8 @@ struct StoreState {
   struct Check: Sendable {
     /// Until when it counts.
     var until: Instant
-    /// Until when no other one is made for a change: shorter after a failure, which may have passed.
+    /// Until when no other one is made for a change that begins to wait: even shorter after a
+    /// failure, which may have passed.
     var freshUntil: Instant
     var failure: EngineError?
   }

@@ -297,6 +297,25 @@ import Testing
     }
   }
 
+  @Test("a change of many lists asks no disk for the first, which was checked 0.6 s before")
+  func longChange() throws {
+    try withSmallDisk { sandbox, disk in
+      let layout = StoreLayout(
+        userDirectory: disk, systemDirectory: sandbox.system, stateDirectory: sandbox.state + "/s",
+        hostIdentifier: "H", userName: "")
+      let location = Location(.user, "d")
+      let store = try Store(layout) { _ in }
+      store.prepare(location)
+      sandbox.shell("dd if=/dev/zero of=\(disk)/fill bs=4k 2>/dev/null; sleep 0.6")
+      // A change that begins now looks again.
+      #expect(!store.isPrepared(location))
+      _ = try store.commit([Changeset.Item(location, .set("K", "new", .canonical))])
+      sandbox.shell("rm \(disk)/fill")
+      try store.checkpoint(location)
+      #expect(sandbox.evaluate(disk + "/d.plist", "d['K']") == "new")
+    }
+  }
+
   @Test("a rewrite that fails for lack of room keeps list and journal")
   func rewriteFails() throws {
     try withSmallDisk { sandbox, disk in

@@ -232,6 +232,9 @@ import Testing
       // As `defaults delete` removes a domain.
       try commit(store, [.remove("A"), .remove("B"), .removeDomain])
       #expect(try lines(store).suffix(2).sorted() == ["A: 6 -> none", "B: 3 -> none"])
+      try commit(store, [.set("A", 1, .canonical), .set("B", 2, .canonical)])
+      try commit(store, [.remove("A"), .set("A", 7, .canonical), .removeDomain])
+      #expect(try lines(store).suffix(2).sorted() == ["A: 1 -> none", "B: 2 -> none"])
       store.history.record()
     }
   }
