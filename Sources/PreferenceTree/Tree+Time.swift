@@ -17,13 +17,13 @@ extension Tree {
   public func tick(now: Moment) {
     texts.tick(now: now)
     while let ending = departures.endNextDue(at: now.instant) { keys.carryOut(ending, now: now) }
-    scratch.reportDoubtful(now: now)
     keys.keepUnclaimed(until: now.instant, now: now)
     kernel.announceDelayed(now)
   }
 
-  /// Ends the tree with the mount. Decides text that waits for a decision, and completes the moves
-  /// of keys that were moved away. Held text and scratch files are lost, and logged.
+  /// Ends the tree with the mount. Decides text that waits for a decision, completes the moves of
+  /// keys that were moved away, and makes keys of scratch files that may stay. Held text and other
+  /// scratch files are lost, and logged.
   public func finish(now: Moment) {
     while let ending = departures.endNextMove() { keys.carryOut(ending, now: now) }
     keys.keepUnclaimed(until: nil, now: now)

@@ -99,6 +99,25 @@ import Testing
     }
   }
 
+  @Test("settings with names like temporary files' are there for programs, copies and other mounts")
+  func resembling() throws {
+    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        mkdir $M/a $M/b $M/c; cd $M/a
+        echo 4 > tab; echo 8 > tab_width; echo dark > theme; echo light > theme_light
+        echo 1 > K; echo 2 > K.1; echo 3 > K.old; echo 5 > K.new; cp K.new K.bak
+        defaults read a tab_width; cp -r $M/a/. $M/b; rsync -a $M/a/ $M/c
+        mkdir $C/../git; cd $C/../git; git init -q .; cp $M/a/* .; git add .
+        git -c user.name=a -c user.email=a@b commit -qm x; mkdir $M/e
+        git --work-tree=$M/e checkout -f -q HEAD -- .
+        echo 6 > $M/a/.hidden; cd /; fusermount3 -u $M; sleep 1
+        for d in a b c e; do echo $(defaults export $d - | grep -c '<key>'); done; defaults read a .hidden
+        """)
+      #expect(outcome.output == "8\n10\n9\n9\n9\n6\n" && outcome.errors == "", "\(outcome)")
+    }
+  }
+
   @Test("such a file does not replace a key that somebody else has made meanwhile")
   func claimedMeanwhile() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, mount: Mount) throws -> Void in

@@ -16,7 +16,10 @@ enum ScratchCases {
     Case("a key is gone if it is moved away and the backup is removed", movedAndRemoved),
     Case("a temporary file renamed to a new name gets its type from its text", newKey),
     Case("a temporary file may be renamed over a key before it has its text", lateText),
-    Case("a name like a backup's is a key if it is no key's backup", doubtful),
+    Case("a name that only resembles a temporary one is a key at once", resembling),
+    Case("what stays for 5 s becomes a key, whatever its name", staying),
+    Case("an editor's companions of a key stay what they are", companions),
+    Case("an old value that is moved away stays as a key beside the new one", movedAside),
     Case("a link copies a key to a backup, or sets a key from a temporary file", links),
     Case("symbolic links can have scratch names only", symbolicLinks),
     Case("tools can make, use and remove their temporary directories", directories),
@@ -164,13 +167,78 @@ enum ScratchCases {
     #expect(try files.get("d/Integer") == "5\n")
   }
 
-  private static func doubtful(_ files: any TestFiles) throws {
-    try files.put("d/Show.new", "1\n")
-    #expect(try files.type("d/Show.new") == "integer")
-    try files.put("d/String.new", "kept\n")
-    #expect(try files.type("d/String.new") == "scratch")
-    try files.put("d/String1Password", "secret\n")
-    #expect(try files.type("d/String1Password") == "string")
+  private static func resembling(_ files: any TestFiles) throws {
+    let names = [
+      "Show.new", "String.new", "String.old", "String.1", "String_width", "Stringx1y2z3",
+      "String1Password", "String.tmp",
+    ]
+    for name in names {
+      try files.put("d/\(name)", "1\n")
+      #expect(try files.type("d/\(name)") == "integer", "\(name)")
+      try files.unlink("d/\(name)")
+    }
+    files.pass(milliseconds: 1100)
+    for name in names.dropLast() {
+      try exclusively(files, "d/\(name)", "1\n")
+      #expect(try files.type("d/\(name)") == "integer", "\(name)")
+    }
+    // A tool that writes beside the key and renames over it.
+    try files.put("d/Integer.tmp", "43\n")
+    try files.rename("d/Integer.tmp", "d/Integer", flags: 0)
+    #expect(try files.get("d/Integer") == "43\n" && files.type("d/Integer") == "integer")
+    expectRefused(ENOENT) { _ = try files.status("d/Integer.tmp") }
+  }
+
+  /// Makes a file with the text as cp, tar and git do.
+  private static func exclusively(_ files: any TestFiles, _ path: String, _ text: String) throws {
+    let file = try files.open(path, O_WRONLY | O_CREAT | O_EXCL)
+    defer { files.close(file) }
+    try files.write(file, text, at: 0)
+  }
+
+  private static func staying(_ files: any TestFiles) throws {
+    try exclusively(files, "d/String.tmp", "2\n")
+    try temporary(files, "d/String.a1B2c3d4", "3\n")
+    try files.put("d/.hidden", "4\n")
+    try files.put("d/4913", "5\n")
+    try files.put("d/String~", "6\n")
+    try files.put("d/.mark", "")
+    for name in ["String.tmp", "String.a1B2c3d4", ".hidden", "4913", "String~", ".mark"] {
+      #expect(try files.type("d/\(name)") == "scratch", "\(name)")
+    }
+    files.pass(milliseconds: 5100)
+    for (name, text) in [
+      ("String.tmp", "2\n"), ("String.a1B2c3d4", "3\n"), ("%2Ehidden", "4\n"),
+      ("%34913", "5\n"), ("%53tring~", "6\n"),
+    ] {
+      #expect(try files.get("d/\(name)") == text && files.type("d/\(name)") == "integer", "\(name)")
+      #expect(try files.names("d").contains(name))
+    }
+    #expect(try files.type("d/.mark") == "scratch")
+    #expect(try !files.names("d").contains(".hidden"))
+  }
+
+  private static func companions(_ files: any TestFiles) throws {
+    try temporary(files, "d/.New.swp", "swap")
+    try files.put("d/#String#", "autosave")
+    try files.rename("d/String", "d/String~", flags: 0)
+    try files.put("d/String", "saved\n")
+    files.pass(milliseconds: 5100)
+    for name in [".New.swp", "#String#", "String~"] {
+      #expect(try files.type("d/\(name)") == "scratch", "\(name)")
+    }
+    #expect(try files.get("d/String~") == "hello\n")
+  }
+
+  private static func movedAside(_ files: any TestFiles) throws {
+    try files.put("d/String", "42\n")
+    try files.rename("d/String", "d/String.old", flags: 0)
+    try files.put("d/String", "new\n")
+    try files.link("d/String", "d/String.bak")
+    files.pass(milliseconds: 5100)
+    #expect(try files.get("d/String.old") == "42\n" && files.type("d/String.old") == "string")
+    #expect(try files.get("d/String.bak") == "new\n" && files.type("d/String.bak") == "string")
+    #expect(try files.get("d/String") == "new\n")
   }
 
   private static func links(_ files: any TestFiles) throws {

@@ -7,8 +7,10 @@ import SystemCalls
 extension KeyFiles {
   /// Carries out rename(2) of a key to a scratch name. The mount shows the move at once; the engine
   /// keeps the key until it is clear whether the tool makes the key again.
+  /// - Parameter verdict: what becomes of the scratch file if the key is made again.
   func moveAway(
-    _ old: KeyPath, to new: ScratchPath, _ mode: RenameMode, now: Moment
+    _ old: KeyPath, to new: ScratchPath, _ verdict: ScratchName.Verdict, _ mode: RenameMode,
+    now: Moment
   ) throws(TreeError) {
     guard case .domain = new.parent, mode != .exchange else {
       throw log.refused(
@@ -32,6 +34,8 @@ extension KeyFiles {
     (node.modified, node.changed) = (source.modified, now.time)
     table.makeScratch(file, new, text: text, mode: source.mode)
     departures.noteMove(old, Departures.Former(old, source), to: node.id, at: now.instant)
+    node.scratch?.formerKind = source.kind
+    scratch.note(verdict == .temporary ? verdict : .inDoubt, of: node, at: now.instant)
     kernel.entriesChanged(old.domain, at: now.time)
     kernel.entriesChanged(new.parent, at: now.time)
   }

@@ -13,20 +13,16 @@ extension KeyFiles {
     let target = try find(name, in: directory, now: now)
     if case .key(let new, _) = target {
       if old != new { try replace(old, new, mode, now: now) }
-    } else if isMoveAway(name, in: directory, target) {
+      return
+    }
+    let verdict = scratch.judge(
+      name, in: directory, .rename, renamed: NameCodec.encode(old.key))
+    if verdict != .key || target.isScratch {
       let path = ScratchPath(parent: directory.scratchParent, name: name)
-      try moveAway(old, to: path, mode, now: now)
+      try moveAway(old, to: path, verdict, mode, now: now)
     } else {
       try replace(old, try newPath(name, in: directory), mode, now: now)
     }
-  }
-
-  /// Whether a rename of a key to the name moves the key away: the name is a scratch file's.
-  private func isMoveAway(
-    _ name: String, in directory: any FileDirectory, _ target: Found
-  ) -> Bool {
-    if case .scratch = target { return true }
-    return scratch.isScratchName(name, in: directory, .rename)
   }
 
   private func replace(

@@ -31,7 +31,7 @@ extension KeyFiles {
     }
     if let old = node.scratchPath { kernel.entriesChanged(old.parent, at: now.time) }
     table.rename(node, to: ScratchPath(parent: directory.scratchParent, name: name))
-    scratch.claim(node)
+    scratch.note(scratch.judge(name, in: directory, .rename), of: node, at: now.instant)
     kernel.entriesChanged(directory.scratchParent, at: now.time)
   }
 
@@ -43,7 +43,7 @@ extension KeyFiles {
     guard node.type == .file else { return false }
     if node.scratch?.wantedKind != nil, !NameCodec.isScratchPattern(name) { return true }
     let making = ScratchName.Making.file(exclusively: false, readsToo: false)
-    return !scratch.isScratchName(name, in: directory, making)
+    return scratch.judge(name, in: directory, making) == .key
   }
 
   /// Carries out unlink(2) of a scratch file. Also removes the key that was moved away to it.
@@ -80,9 +80,8 @@ extension KeyFiles {
     }
     guard let source = table[id] else { throw .missing }
     let text = try values.shownText(source)
-    if !isMade, scratch.isScratchName(name, in: directory, .link) {
-      let path = ScratchPath(parent: directory.scratchParent, name: name)
-      return try scratch.add(path, .file(text), mode: source.scratch?.mode, now: now)
+    if !isMade, let node = try addCopy(of: source, text, name, in: directory, now: now) {
+      return node
     }
     guard let file = source.scratch, case .domain(let domain) = directory.scratchParent else {
       throw log.refused(.refused("\(source.subject): a preference has one name"))
@@ -92,7 +91,7 @@ extension KeyFiles {
     let formerMode = existing == nil ? departures.former(path)?.mode : nil
     let kept = Description(
       mode: file.mode ?? formerMode, modified: file.hasOwnTime ? source.modified : nil)
-    let set = try setting(path, to: text, existing: existing, wanted: file.wantedKind)
+    let set = try setting(path, to: text, existing: existing, of: file)
     let describe = kept.isEmpty ? [] : [Intent.describe(path.key, path.domain, kept)]
     let intents = [set] + describe
     let made = existing == nil ? inFormerPlace(path, expectNone(path) + intents) : intents
@@ -107,12 +106,27 @@ extension KeyFiles {
     return table.node(of: path)
   }
 
+  /// Makes the scratch copy that a link to a scratch name is; nil if the name is a key's.
+  private func addCopy(
+    of source: Node, _ text: [UInt8], _ name: String, in directory: any FileDirectory, now: Moment
+  ) throws(TreeError) -> Node? {
+    let verdict = scratch.judge(name, in: directory, .link)
+    if verdict == .key { return nil }
+    var kind = source.scratch?.formerKind
+    if case .key(let path) = source.content { kind = try values.resolve(path)?.kind }
+    let path = ScratchPath(parent: directory.scratchParent, name: name)
+    let node = try scratch.add(path, .file(text), mode: source.scratch?.mode, now: now)
+    node.scratch?.formerKind = kind
+    scratch.note(verdict, of: node, at: now.instant)
+    return node
+  }
+
   /// Carries out symlink(2); EOPNOTSUPP for a name that is not a scratch file's.
   func makeLink(
     _ name: String, in directory: any FileDirectory, to target: [UInt8], now: Moment
   ) throws(TreeError) -> Node {
     guard case .nothing = try find(name, in: directory, now: now) else { throw .exists }
-    guard scratch.isScratchName(name, in: directory, .link) else { throw .unsupported }
+    guard scratch.judge(name, in: directory, .link) != .key else { throw .unsupported }
     let path = ScratchPath(parent: directory.scratchParent, name: name)
     return try scratch.add(path, .link(target: target), mode: 0o777, now: now)
   }
@@ -123,7 +137,7 @@ extension KeyFiles {
     in directory: any FileDirectory, _ name: String, now: Moment
   ) throws(TreeError) -> Node {
     guard case .nothing = try find(name, in: directory, now: now) else { throw .exists }
-    guard scratch.isScratchName(name, in: directory, .directory) else {
+    guard scratch.judge(name, in: directory, .directory) != .key else {
       throw log.refused(.refused("\(directory.subject): a domain has no directories"))
     }
     return try scratch.addDirectory(
@@ -140,13 +154,16 @@ extension KeyFiles {
   }
 
   /// Makes keys of the scratch files that may stay, and that no tool has renamed or removed in
-  /// time. A refusal is logged, and the file stays what it is, also where somebody else has made the
-  /// key meanwhile. Where the store does not answer, it is tried again 5 s later.
+  /// time. The file of a key whose name is scratch by pattern gets the key's escaped name. A refusal
+  /// is logged, and the file stays what it is, also where somebody else has made the key meanwhile.
+  /// Where the store does not answer, it is tried again 5 s later.
   /// - Parameter end: nil: whatever the time, because the mount ends.
   func keepUnclaimed(until end: Instant?, now: Moment) {
     for (node, path) in scratch.removeUnclaimed(until: end) {
       do throws(TreeError) {
+        let name = node.scratch?.path.name
         try setKey(path, from: node, isNew: true, now: now)
+        if name != NameCodec.encode(path.key) { showRenamed(path, from: name) }
       } catch  where end != nil && error.mayPass {
         // The store may have been asked for 5 s.
         scratch.noteUse(node, at: .now)
@@ -154,5 +171,14 @@ extension KeyFiles {
         log("\(node.subject): this file cannot become a preference; it is lost with the mount")
       }
     }
+  }
+
+  /// Has the kernel look up the names of a key again that was a scratch file of another name.
+  private func showRenamed(_ path: KeyPath, from name: String?) {
+    let encoded = NameCodec.encode(path.key)
+    log(.notice("\(path): this file stayed, and is a preference now; its file name is \(encoded)"))
+    guard let parent = table[path.domain] else { return }
+    if let name { kernel.append(.invalidateEntry(parent: parent.id, name: name)) }
+    kernel.invalidateEntry(parent.id, path.key)
   }
 }

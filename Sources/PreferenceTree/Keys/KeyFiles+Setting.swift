@@ -19,11 +19,7 @@ extension KeyFiles {
     let source = departures.source(of: node.id)
     let isLate = source == nil && mayComeLater(text, existing, scratch.wantedKind)
     var intents =
-      isLate
-      ? []
-      : [
-        try setting(path, to: text, existing: existing, from: source, wanted: scratch.wantedKind)
-      ]
+      isLate ? [] : [try setting(path, to: text, existing: existing, of: scratch, from: source)]
     let formerMode = existing == nil ? departures.former(path)?.mode : nil
     let description = Description(
       mode: scratch.mode ?? formerMode, modified: scratch.hasOwnTime ? node.modified : nil)
@@ -66,15 +62,16 @@ extension KeyFiles {
   /// existing key's type, or of the type that a schema demands.
   /// - Parameters:
   ///   - existing: the key's value; nil: the key is new.
+  ///   - file: the file. The type that a tool has set on it counts if the text is a value of it. A
+  ///     new key gets the type of the key whose text it is a copy of.
   ///   - moved: the key that the file was a moment ago; a new key gets its type.
-  ///   - wanted: the type that a tool has set on the file; it counts if the text is a value of it.
   func setting(
-    _ path: KeyPath, to text: [UInt8], existing: Resolution?, from moved: KeyPath? = nil,
-    wanted: Kind? = nil
+    _ path: KeyPath, to text: [UInt8], existing: Resolution?, of file: ScratchFile? = nil,
+    from moved: KeyPath? = nil
   ) throws(TreeError) -> Intent {
     guard text.count <= TextEditor.largest else { throw log.refused(.textTooLarge("\(path)")) }
     if let existing { try values.requireWritable(existing, path) }
-    if let wanted, let value = Recogniser.value(of: text, kind: wanted) {
+    if let wanted = file?.wantedKind, let value = Recogniser.value(of: text, kind: wanted) {
       return .set(path.key, path.domain, value, values.written(text, value))
     }
     let template = values.template(existing)
@@ -82,7 +79,7 @@ extension KeyFiles {
     let kind =
       values.demandedKind(of: path, over: existing?.value) ?? existing?.kind ?? known?.kind
       ?? moved.flatMap { departures.former($0)?.kind }
-      ?? departures.former(path)?.kind
+      ?? departures.former(path)?.kind ?? file?.formerKind
     let read = kind.flatMap {
       Recogniser.value(
         of: text, kind: $0, template: template, shown: existing?.value, null: options.null)

@@ -45,6 +45,8 @@ final class KeyFiles {
     case key(KeyPath, Resolution)
     case scratch(Node)
     case nothing
+
+    var isScratch: Bool { if case .scratch = self { true } else { false } }
   }
 
   /// What the name means now; a key wins over a scratch file.
@@ -88,10 +90,10 @@ final class KeyFiles {
   // MARK: - Requests
 
   /// Carries out open(2) with O_CREAT of a name that the kernel did not find. Makes a scratch file
-  /// if the name is a tool's. A key that was moved away a moment ago is opened as if it had been
-  /// truncated. Otherwise makes a key whose value is the empty string, or, where every key is a
-  /// dictionary (`TreeOptions.kind`), an empty one; its type follows from what its creator writes,
-  /// until the creator closes it.
+  /// if a tool makes files so (`ScratchName`). A key that was moved away a moment ago is opened as
+  /// if it had been truncated. Otherwise makes a key whose value is the empty string, or, where every
+  /// key is a dictionary (`TreeOptions.kind`), an empty one; its type follows from what its creator
+  /// writes, until the creator closes it.
   /// - Returns: the handle is `.none` unless a new key was made.
   func create(
     _ name: String, in directory: any FileDirectory, _ flags: CreationFlags, now: Moment
@@ -121,15 +123,11 @@ final class KeyFiles {
     }
     let making = ScratchName.Making.file(
       exclusively: flags.exclusively, readsToo: flags.readsToo)
-    if scratch.isScratchName(name, in: directory, making) {
+    let verdict = scratch.judge(name, in: directory, making)
+    if verdict != .key {
       let path = ScratchPath(parent: directory.scratchParent, name: name)
       let node = try scratch.add(path, .file([]), mode: nil, now: now)
-      guard scratch.isDoubtful(name, in: directory, making) else {
-        scratch.watch(node, name, now: now)
-        return (node, .none)
-      }
-      node.scratch?.mayStay = true
-      scratch.noteUse(node, at: now.instant)
+      scratch.note(verdict, of: node, at: now.instant)
       return (node, .none)
     }
     let mode = flags.mode & 0o200 == 0 ? flags.mode & 0o777 : nil

@@ -4,9 +4,9 @@ import PropertyList
 /// A file in memory: a tool's temporary or backup file, a symbolic link (emacs' locks), or what a file
 /// goes on showing whose name is gone.
 ///
-/// A scratch file is listed while it has its name, is never given to the engine, and ends with the
-/// mount. rename(2) makes it a key, and so does setting a key's extended attributes on it. link(2)
-/// makes a key of its text.
+/// A scratch file is listed while it has its name, and is not given to the engine. rename(2) makes
+/// it a key, and so do setting a key's extended attributes on it and, if it `mayStay`, some seconds
+/// of quiet. link(2) makes a key of its text. Any other one ends with the mount.
 ///
 /// Threads: the tree's alone.
 final class ScratchFile {
@@ -32,9 +32,12 @@ final class ScratchFile {
   /// The type that a tool has set on the file. The key that the file becomes gets this type, if its
   /// text is a value of it.
   var wantedKind: Kind? { didSet { changes.note(id) } }
-  /// Whether the file becomes a key when it was left alone for some seconds, because its name does
-  /// not say that it is a temporary one (`ScratchName.isDoubtful`).
+  /// Whether the file becomes a key when it was left alone for some seconds
+  /// (`ScratchName.Verdict.inDoubt`).
   var mayStay = false { didSet { changes.note(id) } }
+  /// The type of the key whose text the file is a copy of, or was a moment ago. If it becomes a new
+  /// key, that has this type too, if its text is a value of it.
+  var formerKind: Kind? { didSet { changes.note(id) } }
   /// The key that the file makes when it is written to; nil: none. Only the file of a key has one
   /// whose first text was refused: see `KeyFile.Nameless`.
   var nameless: KeyFile.Nameless? { didSet { changes.note(id) } }

@@ -5,58 +5,52 @@ import SystemCalls
 /// files, locks), and the texts of files whose name is gone. They are in memory only.
 ///
 /// Promises: scratch files have at most 64 MiB in all, with removed ones that are still open. The
-/// text of a removed key's file grows only while all of them have less than that. A file that a
-/// person may have meant as a key is named in the log after 2 s, or becomes one 5 s after
-/// its last change (`ScratchName.isDoubtful`).
+/// text of a removed key's file grows only while all of them have less than that. A file that may
+/// have been meant as a key becomes one 5 s after its last change (`ScratchName.Verdict.inDoubt`).
+/// The log names each file that is lost at the end of the mount.
 ///
 /// Threads: the tree's alone.
 final class ScratchFiles {
   private let engine: any Engine
+  private let options: TreeOptions
   private let log: TreeLog
   private let table: NodeTable
   private let departures: Departures
   private let kernel: KernelCache
-  /// Scratch files that a person may take for keys, and when a log line says that they are not.
-  private var doubtful = NodeTimers()
   /// Scratch files that may stay, and when they become keys.
   private var unclaimed = NodeTimers()
 
   init(_ parts: TreeParts, _ kernel: KernelCache) {
-    (engine, log, table) = (parts.engine, parts.log, parts.table)
+    (engine, options, log, table) = (parts.engine, parts.options, parts.log, parts.table)
     (departures, self.kernel) = (parts.departures, kernel)
   }
 
-  /// When `reportDoubtful` or `removeUnclaimed` must be called; nil: they need not be.
-  var deadline: Instant? { [doubtful.earliest, unclaimed.earliest].compactMap { $0 }.min() }
+  /// When `removeUnclaimed` must be called; nil: it need not be.
+  var deadline: Instant? { unclaimed.earliest }
 
   // MARK: - Which names are scratch
 
-  /// Whether a file that is about to be made under a new name in the directory is a scratch file.
-  func isScratchName(
-    _ name: String, in directory: any FileDirectory, _ making: ScratchName.Making
-  ) -> Bool {
-    guard case .domain(let domain) = directory.scratchParent else { return true }
+  /// What becomes of a file that is about to be made under a new name in the directory.
+  /// - Parameter renamed: the name of the key that is renamed to it; nil: none is.
+  func judge(
+    _ name: String, in directory: any FileDirectory, _ making: ScratchName.Making,
+    renamed: String? = nil
+  ) -> ScratchName.Verdict {
+    guard case .domain(let domain) = directory.scratchParent else { return .temporary }
     // The name of a key that departed a moment ago means that key again.
     if case .key(let key) = NameCodec.decode(name),
       departures.contains(KeyPath(domain: domain, key: key)),
       making != .file(exclusively: true, readsToo: true)
     {
-      return false
+      return .key
     }
-    return ScratchName.isScratch(name, making) { stem in
-      isOrWasKey(stem, in: domain)
+    let verdict = ScratchName.judge(name, making) { stem in
+      renamed.map { $0 == stem } ?? isOrWasKey(stem, in: domain)
     }
-  }
-
-  /// Whether a scratch file that is about to be made may be meant to stay: see
-  /// `ScratchName.isDoubtful`.
-  func isDoubtful(
-    _ name: String, in directory: any FileDirectory, _ making: ScratchName.Making
-  ) -> Bool {
-    guard case .domain(let domain) = directory.scratchParent else { return false }
-    return ScratchName.isDoubtful(name, making) { stem in
-      isOrWasKey(stem, in: domain)
-    }
+    // A document has the name of a domain: one with a tool's ending is none.
+    guard options.isGenerated, verdict != .temporary else { return verdict }
+    if NameCodec.isScratchPattern(name) { return .temporary }
+    return ScratchName.hasToolSuffix(name) && making != .directory ? .inDoubt : verdict
   }
 
   private func isOrWasKey(_ name: String, in domain: DomainName) -> Bool {
@@ -156,49 +150,35 @@ final class ScratchFiles {
     unclaimed.set(node.id, now.advanced(milliseconds: 5000))
   }
 
-  /// Notes that a tool uses a scratch file: it is none that may stay.
-  func claim(_ node: Node) {
-    node.scratch?.mayStay = false
-    unclaimed.remove(node.id)
+  /// Notes whether a scratch file may stay, because it was made, or has its name, in this way.
+  func note(_ verdict: ScratchName.Verdict, of node: Node, at now: Instant) {
+    guard let file = node.scratch, !file.isLink else { return }
+    file.mayStay = verdict == .inDoubt
+    if file.mayStay { noteUse(node, at: now) } else { unclaimed.remove(node.id) }
   }
 
   /// Removes and returns the scratch files that may stay, and that no tool has renamed or removed
-  /// in time, with the keys that they become.
+  /// in time, with the keys that they become. An empty file whose name by pattern no key's file has
+  /// becomes none: most are locks and marks.
   /// - Parameter end: nil: whatever the time, because the mount ends.
   func removeUnclaimed(until end: Instant?) -> [(node: Node, path: KeyPath)] {
     unclaimed.removeDue(at: end).compactMap { id in
-      guard let node = table[id], let file = node.scratch,
-        case .domain(let domain) = file.path.parent, departures.source(of: id) == nil,
-        case .key(let key) = NameCodec.decode(file.path.name)
+      guard let node = table[id], let file = node.scratch, file.mayStay,
+        case .domain(let domain) = file.path.parent, departures.source(of: id) == nil
       else { return nil }
-      return (node, KeyPath(domain: domain, key: key))
-    }
-  }
-
-  /// Notes a scratch file whose name could be a key's: if the file still exists after 2 s, a log
-  /// line says that it is not a preference.
-  func watch(_ node: Node, _ name: String, now: Moment) {
-    guard case .key = NameCodec.decode(name) else { return }
-    doubtful.set(node.id, now.instant.advanced(milliseconds: 2000))
-  }
-
-  /// Logs the noted scratch files whose 2 s are over.
-  func reportDoubtful(now: Moment) {
-    for id in doubtful.removeDue(at: now.instant) {
-      guard let node = table[id], node.scratch != nil, departures.source(of: id) == nil else {
-        continue
+      let name = file.path.name
+      switch NameCodec.decode(name) {
+      case .key(let key): return (node, KeyPath(domain: domain, key: key))
+      case .scratch where file.count > 0: return (node, KeyPath(domain: domain, key: Key(name)))
+      case .scratch, .shortened, .none: return nil
       }
-      let text =
-        "\(node.subject): by its name this is a temporary file, not a preference; it is lost with "
-        + "the mount, unless it is renamed or user.prefs.type is set on it"
-      log(.notice(text))
     }
   }
 
-  /// Logs which scratch files of domains are lost at the end of the mount.
+  /// Logs which scratch files are lost at the end of the mount.
   func logLost() {
     for node in table.scratchNodes {
-      guard let file = node.scratch, case .domain = file.path.parent, !file.isLink else { continue }
+      guard let file = node.scratch, !file.isLink else { continue }
       log(.notice("\(node.subject): a temporary file is lost with the mount"))
     }
   }

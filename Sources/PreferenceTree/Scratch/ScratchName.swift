@@ -1,4 +1,5 @@
-/// Tells which new names are those of tools' temporary and backup files. Pure functions.
+/// Tells which new files are tools' temporary and backup files: by their names together with the
+/// way in which they are made. Pure functions.
 ///
 /// The names of keys that exist must not be asked about: a key wins over every pattern.
 enum ScratchName {
@@ -14,34 +15,47 @@ enum ScratchName {
     case directory
   }
 
-  /// Whether the file or directory that is about to be made is a scratch one.
-  /// - Parameter isKey: whether a key has that file name, or had it a moment ago (`Departures`). It
-  ///   is called only if the end of `name` looks like one that a tool adds.
-  static func isScratch(
-    _ name: String, _ making: Making, isKey: (String) -> Bool
-  ) -> Bool {
-    // A name whose first character is escaped is meant for a key.
-    if name.hasPrefix("%"), case .key = NameCodec.decode(name) { return false }
-    if case .directory = making { return name.hasSuffix(".lock") || name == ".~tmp~" }
-    if NameCodec.isScratchPattern(name) { return true }
-    switch making {
-    // Of 478 traced edits by tools, 117 made a file in this way. All those files were temporary.
-    case .file(exclusively: true, readsToo: true): return true
-    case .link where isLinkName(name): return true
-    case .file, .rename, .link, .directory: break
-    }
-    for suffix in suffixes where name.hasSuffix(suffix) {
-      if making == .file(exclusively: true, readsToo: false) || making == .link { return true }
-      if isKey(String(name.dropLast(suffix.count))) { return true }
-    }
-    return stems(of: name).contains(where: isKey)
+  /// What becomes of a file or directory that is about to be made.
+  enum Verdict: Equatable {
+    /// It is a key at once. (A directory: it is refused.)
+    case key
+    /// It is a scratch file. If it is still there after some seconds of quiet, it becomes a key.
+    case inDoubt
+    /// It is a scratch file that never becomes a key by itself: its name *and* the way in which it
+    /// is made, or the key beside it, say that a tool made it for itself.
+    case temporary
   }
 
-  /// Whether a new file is a scratch one only because of the way in which it is made: nothing in its
-  /// name says so. Programs make files that stay in this way too (`open(path, "x+")`, Samba).
-  static func isDoubtful(_ name: String, _ making: Making, isKey: (String) -> Bool) -> Bool {
-    making == .file(exclusively: true, readsToo: true)
-      && !isScratch(name, .file(exclusively: true, readsToo: false), isKey: isKey)
+  /// Judges a new name by the way in which it is made. A name alone never makes a file a temporary
+  /// one, because settings have such names too (`tab_width` beside `tab`, `sort.old`).
+  /// - Parameter isKey: whether a key has that file name, or had it a moment ago (`Departures`); for
+  ///   `rename`: whether it is the name of the key that is renamed.
+  static func judge(_ name: String, _ making: Making, isKey: (String) -> Bool) -> Verdict {
+    if isEscaped(name) { return .key }
+    if making == .directory {
+      return name.hasSuffix(".lock") || name == ".~tmp~" ? .temporary : .key
+    }
+    // Of 478 traced edits by tools, 117 made a file in this way. All those files were temporary. But
+    // programs make files that stay in this way, too (`open(path, "x+")`, Samba).
+    let isPattern = NameCodec.isScratchPattern(name)
+    if making == .file(exclusively: true, readsToo: true) {
+      return isPattern ? .temporary : .inDoubt
+    }
+    if isPattern { return isTools(name, making, isKey) ? .temporary : .inDoubt }
+    let isScratch =
+      switch making {
+      case .file(let exclusively, _): exclusively && isTemporary(name, isKey)
+      case .rename: isBackup(name, isKey)
+      case .link: isLinkName(name) || hasToolSuffix(name) || isBackup(name, isKey)
+      case .directory: false
+      }
+    return isScratch ? .inDoubt : .key
+  }
+
+  /// Whether the first character of the name is escaped: it is meant for a key.
+  private static func isEscaped(_ name: String) -> Bool {
+    if name.hasPrefix("%"), case .key = NameCodec.decode(name) { return true }
+    return false
   }
 
   /// Whether a directory that is made at the root is a tool's temporary one (`mktemp -d`, rsync,
@@ -58,6 +72,73 @@ enum ScratchName {
     ".part", ".save",
   ]
 
+  /// Whether the name ends like a tool's backup or temporary file.
+  static func hasToolSuffix(_ name: String) -> Bool {
+    suffixes.contains { name.hasSuffix($0) && name.utf8.count > $0.utf8.count }
+  }
+
+  // MARK: - Names that cannot be a key's as they are
+
+  /// Whether a file with a name by pattern is a tool's: the key that it belongs to is there, or it
+  /// is made exclusively and has a name that only tools give.
+  private static func isTools(
+    _ name: String, _ making: Making, _ isKey: (String) -> Bool
+  ) -> Bool {
+    // Editors make a backup by renaming or linking the key, or exclusively; people by a redirection.
+    let isPlain = if case .file(exclusively: false, readsToo: _) = making { true } else { false }
+    if let stem = companion(of: name), isKey(stem) { return !(isPlain && name.hasSuffix("~")) }
+    guard !isPlain, making != .rename else { return false }
+    let isSwap = swapSuffixes.contains { name.hasSuffix($0) }
+    return name.hasPrefix(".")
+      && (isSwap || toolPrefixes.contains { name.hasPrefix($0) }
+        || temporarySuffixes.contains { name.hasSuffix($0) })
+  }
+
+  private static let swapSuffixes = [".swp", ".swo", ".swn", ".swpx", ".un~"]
+  private static let temporarySuffixes = [".tmp", ".temp", ".lock", ".part", ".augnew"]
+  private static let toolPrefixes = [
+    ".#", ".goutputstream-", ".~lock.", ".nfs", ".unison.", ".syncthing.", ".mutagen-temporary-",
+  ]
+
+  /// The name of the file that an editor's companion belongs to: K of `K~`, `K.~1~`, `#K#`, `.#K`,
+  /// `.K.swp` and `.K.un~`; nil for other names.
+  private static func companion(of name: String) -> String? {
+    if name.hasPrefix("#"), name.hasSuffix("#") { return String(name.dropFirst().dropLast()) }
+    if name.hasPrefix(".#") { return String(name.dropFirst(2)) }
+    if name.hasPrefix("."), let end = swapSuffixes.first(where: { name.hasSuffix($0) }) {
+      return String(name.dropFirst().dropLast(end.count))
+    }
+    guard name.hasSuffix("~") else { return nil }
+    let stem = name.dropLast()
+    guard let mark = stem.ranges(of: ".~").last, isNumber(stem[mark.upperBound...]) else {
+      return String(stem)
+    }
+    return String(stem[..<mark.lowerBound])
+  }
+
+  // MARK: - Names that can be a key's
+
+  /// Whether a file of that name that is made exclusively, but not for reading, is a tool's
+  /// temporary one.
+  private static func isTemporary(_ name: String, _ isKey: (String) -> Bool) -> Bool {
+    temporarySuffixes.contains { name.hasSuffix($0) } || stems(of: name).contains(where: isKey)
+  }
+
+  /// Whether the name is that of a key with the end of a backup: `K.old`, `K.1`.
+  private static func isBackup(_ name: String, _ isKey: (String) -> Bool) -> Bool {
+    for suffix in suffixes where name.hasSuffix(suffix) {
+      if isKey(String(name.dropLast(suffix.count))) { return true }
+    }
+    guard let mark = name.ranges(of: ".").last, isNumber(name[mark.upperBound...]) else {
+      return false
+    }
+    return isKey(String(name[..<mark.lowerBound]))
+  }
+
+  private static func isNumber(_ text: Substring) -> Bool {
+    !text.isEmpty && text.utf8.allSatisfy { $0 &- 0x30 < 10 }
+  }
+
   /// Whether the name has the form `Cu??????`, under which ln(1) makes a link before it renames it.
   private static func isLinkName(_ name: String) -> Bool {
     name.utf8.count == 8 && name.hasPrefix("Cu") && name.utf8.allSatisfy(\.isRandomCharacter)
@@ -73,42 +154,14 @@ enum ScratchName {
 
   private static func isTail(_ tail: ArraySlice<UInt8>) -> Bool {
     let text = String(decoding: tail, as: UTF8.self)
-    for (mark, count) in marks where text.hasPrefix(mark) {
-      let rest = tail.dropFirst(mark.utf8.count)
-      let random = rest.prefix(count)
-      let end = String(decoding: rest.dropFirst(count), as: UTF8.self)
-      if random.count == count, end.isEmpty || (count == 8 && end == ".tmp"), random.isMixed {
-        return true
-      }
+    return marks.contains { mark in
+      let random = tail.dropFirst(mark.utf8.count)
+      return text.hasPrefix(mark) && random.count == 6 && random.isMixed
     }
-    return isNumbered(text) || isPuppets(text) || isEmergency(text)
   }
 
-  /// Whether the tail is like `.save.1`: what nano(1) leaves when its terminal goes, after the first.
-  private static func isEmergency(_ text: String) -> Bool {
-    text.hasPrefix(".save.") && isNumbered(String(text.dropFirst(5)))
-  }
-
-  /// What tools put between a key's name and random characters, and how many of those follow.
-  private static let marks: [(String, Int)] = [
-    (".gawk.", 6), (".augnew.", 6), (".o", 6), (".r", 6), (".", 6), ("", 6), (".", 8), ("", 8),
-  ]
-
-  /// Whether the tail is like `.4711` or `4711.tmp`: a process number, or that of a rotated copy.
-  private static func isNumbered(_ text: String) -> Bool {
-    let body =
-      text.hasPrefix(".") ? text.dropFirst() : text.dropLast(text.hasSuffix(".tmp") ? 4 : 0)
-    guard body.utf8.count < text.utf8.count, !body.isEmpty else { return false }
-    return body.utf8.allSatisfy { $0 &- 0x30 < 10 }
-  }
-
-  /// Whether the tail is like Puppet's `20261121-4711-1abcde`: date, process number, random.
-  private static func isPuppets(_ text: String) -> Bool {
-    let parts = text.split(separator: "-", omittingEmptySubsequences: false)
-    return parts.count == 3 && parts[0].utf8.count == 8
-      && (parts[0] + parts[1]).utf8.allSatisfy { $0 &- 0x30 < 10 } && !parts[1].isEmpty
-      && !parts[2].isEmpty && parts[2].utf8.allSatisfy(\.isRandomCharacter)
-  }
+  /// What gawk, augeas and patch put between a key's name and six random characters.
+  private static let marks = [".gawk.", ".augnew.", ".o", ".r"]
 }
 
 extension UInt8 {

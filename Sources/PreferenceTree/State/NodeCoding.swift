@@ -142,6 +142,7 @@ extension ByteWriter {
     append(file.hasOwnTime)
     append(optional: file.wantedKind) { $0.append($1.rawValue) }
     append(file.mayStay)
+    append(optional: file.formerKind) { $0.append($1.rawValue) }
     append(optional: file.nameless) { writer, nameless in
       writer.append(nameless.path)
       writer.append(nameless.creation)
@@ -216,6 +217,7 @@ extension NodeTable {
     file.hasOwnTime = try reader.flag()
     file.wantedKind = try reader.optional { try $0.kind() }
     file.mayStay = try reader.flag()
+    file.formerKind = try reader.optional { try $0.kind() }
     file.nameless = try reader.optional { reader in
       KeyFile.Nameless(
         path: try reader.keyPath(), creation: try reader.creation(), memory: try reader.memory())
