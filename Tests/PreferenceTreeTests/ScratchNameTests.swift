@@ -114,6 +114,8 @@ import Testing
   func others() {
     #expect(judge("x.lock", .directory) == .temporary)
     #expect(judge("folder", .directory) == .key)
+    #expect(ScratchName.isOfDocument("com.example.json.tmp"))
+    #expect(!ScratchName.isOfDocument("com.example.tmp"))
     for making in [Self.plain, Self.exclusive, Self.random, .rename, .link] {
       #expect(judge("%2Ehidden", making) == .key)
     }

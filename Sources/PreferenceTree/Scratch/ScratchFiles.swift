@@ -47,10 +47,9 @@ final class ScratchFiles {
     let verdict = ScratchName.judge(name, making) { stem in
       renamed.map { $0 == stem } ?? isOrWasKey(stem, in: domain)
     }
-    // A document has the name of a domain: one with a tool's ending is none.
-    guard options.isGenerated, verdict != .temporary else { return verdict }
+    guard options.isGenerated, making != .directory else { return verdict }
     if NameCodec.isScratchPattern(name) { return .temporary }
-    return ScratchName.hasToolSuffix(name) && making != .directory ? .inDoubt : verdict
+    return ScratchName.isOfDocument(name) ? .inDoubt : verdict
   }
 
   private func isOrWasKey(_ name: String, in domain: DomainName) -> Bool {

@@ -77,6 +77,11 @@ enum ScratchName {
     suffixes.contains { name.hasSuffix($0) && name.utf8.count > $0.utf8.count }
   }
 
+  /// Whether the name is that of a document with the end of a tool's file: no document has it.
+  static func isOfDocument(_ name: String) -> Bool {
+    suffixes.contains { name.hasSuffix(".json" + $0) || name.hasSuffix(".plist" + $0) }
+  }
+
   // MARK: - Names that cannot be a key's as they are
 
   /// Whether a file with a name by pattern is a tool's: the key that it belongs to is there, or it
