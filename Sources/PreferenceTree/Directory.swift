@@ -48,7 +48,7 @@ extension Directory {
 
 // MARK: - Directories of files
 
-/// A directory that keys or scratch files lie in.
+/// A directory that keys or scratch files lie in. At the root those are a few tools' files.
 protocol FileDirectory: Directory {
   /// The key that the name means; nil if it means none. It need not exist.
   func keyPath(_ name: String, _ engine: any Engine) throws(TreeError) -> KeyPath?
@@ -85,7 +85,7 @@ extension FileDirectory {
     _ name: String, to directory: any Directory, _ newName: String, _ mode: RenameMode,
     _ tree: Tree, _ now: Moment
   ) throws(TreeError) {
-    guard let directory = directory as? any FileDirectory else {
+    guard let directory = directory as? any FileDirectory, !(directory is RootDirectory) else {
       throw tree.log.refused(
         .refused("\(subject) \(name): a file cannot be moved to the root, which has only domains"))
     }

@@ -2,9 +2,9 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-/// The root: it has a directory for each domain, and tools' temporary directories (`mktemp -d`,
-/// rsync).
-final class RootDirectory: Directory {
+/// The root: it has a directory for each domain, and tools' temporary directories and files
+/// (`mktemp -d`, rsync, watchman).
+final class RootDirectory: FileDirectory {
   var listing = ListingState()
   var subject: String { "the root" }
 
@@ -30,7 +30,7 @@ final class RootDirectory: Directory {
 
   /// Makes an empty domain, which is stored, or a tool's temporary directory.
   func makeDirectory(_ name: String, _ tree: Tree, _ now: Moment) throws(TreeError) -> Entry {
-    if ScratchName.isRootDirectory(name) {
+    if ScratchName.isRootName(name) {
       let path = ScratchPath(parent: .root, name: name)
       if tree.table[path] != nil { throw .exists }
       return try tree.entry(tree.scratch.addDirectory(path, now: now))
@@ -60,7 +60,10 @@ final class RootDirectory: Directory {
     tree.kernel.rootChanged(at: changeset.time)
   }
 
-  func unlink(_ name: String, _ tree: Tree, _ now: Moment) throws(TreeError) { throw .isDirectory }
+  func unlink(_ name: String, _ tree: Tree, _ now: Moment) throws(TreeError) {
+    guard let node = tree.table[ScratchPath(parent: .root, name: name)] else { throw .isDirectory }
+    try tree.keys.unlinkScratch(node, now: now)
+  }
 
   func rename(
     _ name: String, to directory: any Directory, _ newName: String, _ mode: RenameMode,
@@ -74,9 +77,9 @@ final class RootDirectory: Directory {
       return try tree.keys.renameDomain(name, to: newName, mode, now: now)
     }
     let path = ScratchPath(parent: .root, name: newName)
-    guard ScratchName.isRootDirectory(newName), tree.table[path] == nil else {
+    guard ScratchName.isRootName(newName), tree.table[path] == nil else {
       throw tree.log.refused(
-        .refused("\(newName): a tool's temporary directory cannot become or replace another one"))
+        .refused("\(newName): a tool's temporary file or directory cannot become or replace it"))
     }
     tree.table.rename(node, to: path)
     tree.kernel.rootChanged(at: now.time)

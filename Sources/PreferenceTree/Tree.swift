@@ -124,12 +124,9 @@ public final class Tree {
     return directory
   }
 
-  /// Returns the directory of a number; throws EPERM for the root, in which no files may lie.
+  /// Returns the directory of a number, which files may lie in; throws as `directory` does.
   func fileDirectory(_ id: NodeID) throws(TreeError) -> any FileDirectory {
-    guard let directory = try directory(id) as? any FileDirectory else {
-      throw log.refused(
-        .refused("a file cannot be made at the root: a key is a file in its domain's directory"))
-    }
+    guard let directory = try directory(id) as? any FileDirectory else { throw .notDirectory }
     return directory
   }
 }

@@ -450,7 +450,10 @@ enum ScratchCases {
     for name in [".git", ".stfolder", "plain"] {
       expectRefused(EPERM) { try files.makeDirectory("d/\(name)") }
     }
-    for name in ["rdiff-backup.tmp.0", ".~tmp~", "tmp.a1B2c3D4e5"] {
+    for name in [
+      "rdiff-backup.tmp.0", ".~tmp~", "tmp.a1B2c3D4e5", ".unison.d.0123abcd.unison.tmp",
+      ".watchman-cookie-host-1-0", ".mutagen-temporary-probe",
+    ] {
       try files.makeDirectory(name)
       try files.put("\(name)/file", "x")
       expectRefused(ENOTEMPTY) { try files.removeDirectory(name) }
@@ -458,7 +461,21 @@ enum ScratchCases {
       #expect(try files.names("").contains(name))
       try files.removeDirectory(name)
     }
-    expectRefused(EPERM) { try files.makeDirectory(".git") }
+    for name in [".git", "tmp.editor"] {
+      expectRefused(EPERM) { try files.makeDirectory(name) }
+    }
+    for name in [".watchman-cookie-host-1-0", ".mutagen-temporary-probe"] {
+      try files.put(name, "x")
+      #expect(try files.get(name) == "x" && files.names("").contains(name))
+      expectRefused(EPERM) { try files.rename(name, "d/Cookie", flags: 0) }
+      try files.unlink(name)
+      expectRefused(ENOENT) { _ = try files.status(name) }
+    }
+    expectRefused(EPERM) { _ = try files.open("Cookie", O_WRONLY | O_CREAT) }
+    // A domain, although some tools end their names so.
+    try files.makeDirectory("x.tmp.0")
+    #expect(try files.attribute("x.tmp.0", "user.prefs.domain") == "x.tmp.0")
+    try files.removeDirectory("x.tmp.0")
   }
 
   private static func harmless(_ files: any TestFiles) throws {

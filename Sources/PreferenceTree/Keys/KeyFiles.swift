@@ -82,7 +82,8 @@ final class KeyFiles {
   /// Returns the path of a key that is about to be made in the directory; throws as `newKey` does.
   func newPath(_ name: String, in directory: any FileDirectory) throws(TreeError) -> KeyPath {
     guard case .domain(let domain) = directory.scratchParent else {
-      throw log.refused(.notDirectory)
+      throw log.refused(
+        .refused("a file cannot be made at the root: a key is a file in its domain's directory"))
     }
     return KeyPath(domain: domain, key: try newKey(name, "\(domain) \(name)"))
   }

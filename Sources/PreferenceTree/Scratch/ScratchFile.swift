@@ -95,7 +95,7 @@ enum ScratchSpace {
 struct ScratchPath: Hashable {
   /// A directory that scratch files may lie in.
   enum Parent: Hashable {
-    /// The root, which only scratch directories lie in.
+    /// The root, in which only tools' own names may be.
     case root
     case domain(DomainName)
     /// A scratch directory.

@@ -36,7 +36,12 @@ final class ScratchFiles {
     _ name: String, in directory: any FileDirectory, _ making: ScratchName.Making,
     renamed: String? = nil
   ) -> ScratchName.Verdict {
-    guard case .domain(let domain) = directory.scratchParent else { return .temporary }
+    let domain: DomainName
+    switch directory.scratchParent {
+    case .domain(let parent): domain = parent
+    case .root: return ScratchName.isRootName(name) ? .temporary : .key
+    case .directory: return .temporary
+    }
     // The name of a key that departed a moment ago means that key again.
     if case .key(let key) = NameCodec.decode(name),
       departures.contains(KeyPath(domain: domain, key: key)),

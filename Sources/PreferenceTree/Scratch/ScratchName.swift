@@ -58,14 +58,19 @@ enum ScratchName {
     return false
   }
 
-  /// Whether a directory that is made at the root is a tool's temporary one (`mktemp -d`, rsync,
-  /// rdiff-backup) and not a domain.
-  static func isRootDirectory(_ name: String) -> Bool {
-    if name == ".~tmp~" || name.hasPrefix("tmp.") { return true }
-    guard let mark = name.ranges(of: ".tmp.").last else { return false }
-    let number = name[mark.upperBound...]
-    return !number.isEmpty && number.utf8.allSatisfy { $0 &- 0x30 < 10 }
+  /// Whether a directory or file that is made at the root is a tool's temporary one and not a
+  /// domain: those of rsync, `mktemp`, rdiff-backup, Unison, watchman and mutagen.
+  static func isRootName(_ name: String) -> Bool {
+    if name == ".~tmp~" || rootPrefixes.contains(where: { name.hasPrefix($0) }) { return true }
+    if name.hasPrefix("tmp.") {
+      let random = Array(name.utf8)[4...]
+      return random.count == 10 && random.isMixed
+    }
+    let backup = "rdiff-backup.tmp."
+    return name.hasPrefix(backup) && isNumber(name.dropFirst(backup.count))
   }
+
+  private static let rootPrefixes = [".unison.", ".watchman-cookie-", ".mutagen-temporary-"]
 
   private static let suffixes = [
     ".bak", ".orig", ".rej", ".tmp", ".temp", ".lock", ".new", ".old", ".augnew", ".augsave",
