@@ -131,6 +131,39 @@ import Testing
     }
   }
 
+  /// What is stored in Frame, whose members are integers; what a program reads, whose default is
+  /// 800 by 600; and what its log says when it reads, and when it sets the height.
+  static let frames: [(stored: String, read: String, log: [String])] = [
+    ("-dict width -int 1024 height -int 768", "1024 768", []),
+    ("-dict width -int 1024", "1024 600", []),
+    ("-dict width 1024 height ' 768 '", "1024 768", []),
+    (
+      "-dict width wide height -int 768", "800 768",
+      ["the default's are used: width", "is replaced; `defaults history prefs-sample Frame`"]
+    ),
+    (
+      "-array 1024 768", "800 600",
+      ["an array cannot be read as Frame", "is replaced; `defaults history prefs-sample Frame`"]
+    ),
+  ]
+
+  @Test(
+    "members that are missing or odd come from the default, and the log names what is lost",
+    arguments: frames)
+  func members(_ stored: String, _ read: String, _ log: [String]) throws {
+    try withSandbox { sandbox in
+      sandbox.shell("defaults write prefs-sample Frame \(stored)")
+      let outcome = sandbox.shell("$SAMPLE frame; defaults read prefs-sample Frame | tr -d ' \\n'")
+      let width = read.prefix { $0 != " " }
+      #expect(
+        outcome.output
+          == "\(read)\n\(read)\n\(width) 700\n{height=700;width=\(width);}", "\(outcome)")
+      let lines = outcome.errors.split(separator: "\n")
+      #expect(lines.count == log.count, "\(outcome)")
+      for (line, part) in zip(lines, log) { #expect(line.contains(part)) }
+    }
+  }
+
   @Test("a copy that fork(2) makes of a program is refused, and the program's sets are kept")
   func copied() throws {
     try withSandbox { sandbox in

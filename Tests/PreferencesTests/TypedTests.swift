@@ -17,6 +17,21 @@ struct Frame: Codable, Equatable, PreferenceValue {
   var bytes = Data([1, 2])
 }
 
+/// A type that was `struct Window { var width: Int }` when its values were stored.
+struct Window: Codable, Equatable, PreferenceValue {
+  var width = 800
+  var scale = 1.0
+  var level = Level.low
+  var frame = Size()
+  var opened: Date?
+  var sizes = ["main": 1]
+
+  struct Size: Codable, Equatable { var height = 600, isFull = false }
+}
+
+/// A type whose values have no default of a key in an array.
+struct Tab: Equatable, PreferenceRecord { var title = "", isPinned = false }
+
 extension PreferenceKey<Int> {
   static var tabWidth: Self { Self("TabWidth", default: 4) }
 }
@@ -63,6 +78,59 @@ extension PreferenceKey<Int> {
     #expect(stored["bytes"] as? Data == Data([1, 2]))
     defaults.set(["width": "wide"], forKey: "Frame")
     #expect(defaults[PreferenceKey("Frame", default: Frame(width: 1))].width == 1)
+  }
+
+  /// What is stored, and what is read; the default is `usual`.
+  static let windows: [(stored: [String: any Sendable], read: Window)] = [
+    (["width": 1024], with { $0.width = 1024 }),
+    (["width": "1024", "scale": "2.5"], with { ($0.width, $0.scale) = (1024, 2.5) }),
+    (["width": "wide", "level": 9, "scale": 2] as [String: any Sendable], with { $0.scale = 2 }),
+    (["frame": ["height": 1]], with { $0.frame = .init(height: 1, isFull: true) }),
+    (
+      ["frame": ["height": [1], "isFull": "no"] as [String: any Sendable]],
+      with { $0.frame.isFull = false }
+    ),
+    // Nothing stands for nil in a list, and a dictionary has no members of a type.
+    (
+      ["opened": "today", "sizes": [String: Int]()] as [String: any Sendable],
+      with { $0.sizes = [:] }
+    ),
+    (["sizes": ["other": 2]], with { $0.sizes = ["other": 2] }),
+    (["sizes": ["other": "x"], "Unknown": 1] as [String: any Sendable], with { _ in }),
+  ]
+
+  private static let usual = Window(
+    scale: 3, level: .high, frame: .init(height: 5, isFull: true),
+    opened: Date(timeIntervalSinceReferenceDate: 7))
+
+  /// Returns the default with changes; without an `opened`, as most of what is stored.
+  private static func with(_ change: (inout Window) -> Void) -> Window {
+    var window = usual
+    window.opened = nil
+    change(&window)
+    return window
+  }
+
+  @Test("members that are not stored or cannot be read come from the default", arguments: windows)
+  func members(_ stored: [String: any Sendable], _ read: Window) {
+    let key = PreferenceKey("W", default: Self.usual)
+    defaults.set(stored, forKey: "W")
+    var read = read
+    // One that is there and cannot be read is the default's.
+    if stored["opened"] != nil { read.opened = Self.usual.opened }
+    #expect(defaults[key] == read)
+    defaults[key].width = 5
+    read.width = 5
+    #expect(defaults[key] == read)
+  }
+
+  @Test("in an array, members that are not stored come from the type's own defaults")
+  func records() {
+    let key = PreferenceKey<[Tab]>("T", default: [])
+    defaults.set([["title": "one"], ["title": "two", "isPinned": "x"]], forKey: "T")
+    defaults[key].append(Tab(title: "three", isPinned: true))
+    #expect(defaults[key].map(\.title) == ["one", "two", "three"])
+    #expect(defaults[key].map(\.isPinned) == [false, false, true])
   }
 
   @Test("setting an optional key to nil removes it")

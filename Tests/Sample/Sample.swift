@@ -17,6 +17,7 @@ enum Sample {
            sample late KEY                     reads it 40 times, 50 ms apart
            sample history KEY                  prints the changes of the key
            sample undo KEY refuse|over|skip    takes all changes of the key back
+           sample frame                        reads Frame twice, sets its height, and reads it
            sample fork                         sets Before, and After once a copy has set Copy
 
     """
@@ -48,6 +49,12 @@ enum Sample {
       say("\(defaults.dictionaryRepresentation()["NSMonthNameArray"] is [String])")
     case ("cloud", 2): cloud(words[1])
     case ("fork", 1): setBesideCopy()
+    case ("frame", 1):
+      for height in [nil, nil, 700] {
+        if let height { defaults[.frame].height = height }
+        say("\(defaults[.frame].width) \(defaults[.frame].height)")
+      }
+      defaults.synchronize()
     case ("user", 3):
       say(UserDefaults(user: words[1]).map { $0.string(forKey: words[2]) ?? "(none)" } ?? "nil")
     case ("late", 2):

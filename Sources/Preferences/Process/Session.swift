@@ -15,7 +15,7 @@ internal import SystemCalls
 /// without it, and connects later. If no owner can be had at all (there is no `prefsd`), only
 /// arguments and registered defaults can be read, changes are refused, and the log says so.
 ///
-/// Threads: any. Locks: `volatile`, for one look; the dispatcher's.
+/// Threads: any. Locks: `volatile`, for one look; those of `unread` and of the dispatcher.
 final class Session: Sendable {
   let engine: SearchEngine
   let durability: any DurabilityService
@@ -27,6 +27,8 @@ final class Session: Sendable {
   private let cloud: CloudNotices
   /// Volatile domains that are in no search list, by name.
   let volatile = Mutex<[String: ValueDictionary]>([:])
+  /// What typed keys could not read.
+  let unread = UnreadValues()
   private static let log = Log("preferences")
 
   /// The session of the process; its first use connects.

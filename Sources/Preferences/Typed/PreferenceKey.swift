@@ -11,7 +11,10 @@ public import PropertyList
 /// UserDefaults.standard[.tabWidth] += 4
 /// ```
 ///
-/// A stored value of another type is ignored: the default is read. Without a default the type is
+/// A stored value of another type is ignored: the default is read. Members of a Codable value that
+/// are not stored, or that are of another type, come from the default. The first time that a program
+/// reads a value that is ignored, in part or as a whole, the log says so, and again when the program
+/// sets the key, because that replaces the value; the history has it (<doc:History>). Without a default the type is
 /// optional, and setting nil removes the key.
 public struct PreferenceKey<Value: PreferenceValue>: Sendable {
   /// The key's name.
@@ -35,7 +38,10 @@ extension UserDefaults {
   /// logged; ``set(_:for:)`` throws instead. Reading it costs what `integer(forKey:)` does.
   public subscript<Value>(key: PreferenceKey<Value>) -> Value {
     // Inlined, so that the caller's compiler makes it for the caller's type.
-    @inlinable get { key.typed(value(key.name)) }
+    @inlinable get {
+      guard let found = value(key.name) else { return key.defaultValue }
+      return Value.value(from: found) ?? value(found, of: key)
+    }
     set {
       do {
         try set(newValue, for: key)
@@ -47,6 +53,7 @@ extension UserDefaults {
 
   /// Sets a key, without waiting. Throws what the value's encoding throws.
   public func set<Value>(_ value: Value, for key: PreferenceKey<Value>) throws {
+    noteReplacement(of: key)
     if let optional = value as? any Absentable, optional.isAbsent {
       return removeObject(forKey: key.name)
     }
@@ -59,8 +66,17 @@ extension UserDefaults {
 
 extension PreferenceKey {
   /// Returns `found` as `Value`; the default if it is nil or of another type.
-  @inlinable func typed(_ found: PropertyList.Value?) -> Value {
-    found.flatMap { Value.value(from: $0) } ?? defaultValue
+  func typed(_ found: PropertyList.Value?) -> Value {
+    guard let found else { return defaultValue }
+    return Value.value(from: found) ?? filled(found).value ?? defaultValue
+  }
+
+  /// Returns what is found with the members of the default that it lacks, and the names of the
+  /// members that cannot be read; no value if it is not one of the type even so.
+  func filled(_ found: PropertyList.Value) -> (value: Value?, ignored: [String]) {
+    var ignored: [String] = []
+    let value = Value.value(from: found, filledFrom: defaultValue, ignored: &ignored)
+    return (value, ignored)
   }
 }
 

@@ -13,7 +13,9 @@ public import PropertyList
 ///
 /// Reading is strict: a stored value that is not one of the type is ignored, and the key has its
 /// default. A stored string is read as a number, boolean or date if all of it is the text of one,
-/// because arguments of a command line are strings.
+/// because arguments of a command line are strings. The members of a Codable value are read by the
+/// same rules, each for itself: one that is not stored, or that cannot be read, comes from the key's
+/// default, so a type may gain members. An optional member that is not stored is nil.
 ///
 /// A type that is not Codable implements the two requirements itself, and imports `PropertyList`
 /// for that.
@@ -21,11 +23,23 @@ public protocol PreferenceValue: Sendable {
   /// Returns the value that a property list stands for; nil if it stands for none of this type.
   static func value(from propertyList: PropertyList.Value) -> Self?
 
+  /// Returns the value that a property list stands for if some members of it are missing or cannot
+  /// be read; these come from `other`. nil if the property list stands for no value even so. Types
+  /// without members need not implement it.
+  /// - Parameter ignored: gets the names of the members that are there and cannot be read.
+  static func value(
+    from propertyList: PropertyList.Value, filledFrom other: Self?, ignored: inout [String]
+  ) -> Self?
+
   /// Returns the property list that stands for the value. Throws what its encoding throws.
   func propertyList() throws -> PropertyList.Value
 }
 
 extension PreferenceValue {
+  public static func value(
+    from propertyList: PropertyList.Value, filledFrom other: Self?, ignored: inout [String]
+  ) -> Self? { value(from: propertyList) }
+
   /// Returns the value of a text, by the rules of the key's file: `8`, `true`,
   /// `2026-11-21T07:20:00Z`. nil if the text is not a value of that kind.
   @usableFromInline static func value(ofText text: String, _ kind: Kind) -> PropertyList.Value? {
@@ -145,6 +159,20 @@ extension Array: PreferenceValue where Element: PreferenceValue {
     return values.count == elements.count ? values : nil
   }
 
+  public static func value(
+    from propertyList: PropertyList.Value, filledFrom other: [Element]?, ignored: inout [String]
+  ) -> [Element]? {
+    guard case .array(let elements) = propertyList else { return nil }
+    var values: [Element] = []
+    for element in elements {
+      guard let value = Element.value(from: element, filledFrom: nil, ignored: &ignored) else {
+        return nil
+      }
+      values.append(value)
+    }
+    return values
+  }
+
   public func propertyList() throws -> PropertyList.Value {
     .array(try map { try $0.propertyList() })
   }
@@ -161,6 +189,22 @@ extension Dictionary: PreferenceValue where Key == String, Value: PreferenceValu
     return values
   }
 
+  public static func value(
+    from propertyList: PropertyList.Value, filledFrom other: [String: Value]?,
+    ignored: inout [String]
+  ) -> [String: Value]? {
+    guard case .dictionary(let pairs) = propertyList else { return nil }
+    var values: [String: Value] = [:]
+    for (key, element) in pairs {
+      let known = other?[key.string]
+      guard let value = Value.value(from: element, filledFrom: known, ignored: &ignored) else {
+        return nil
+      }
+      values[key.string] = value
+    }
+    return values
+  }
+
   public func propertyList() throws -> PropertyList.Value {
     var pairs: ValueDictionary = [:]
     for (key, value) in self { pairs[PropertyList.Key(key)] = try value.propertyList() }
@@ -172,6 +216,14 @@ extension Dictionary: PreferenceValue where Key == String, Value: PreferenceValu
 extension Optional: PreferenceValue where Wrapped: PreferenceValue {
   @inlinable public static func value(from propertyList: PropertyList.Value) -> Wrapped?? {
     Wrapped.value(from: propertyList).map { .some($0) }
+  }
+
+  public static func value(
+    from propertyList: PropertyList.Value, filledFrom other: Wrapped??, ignored: inout [String]
+  ) -> Wrapped?? {
+    let known = other.flatMap { $0 }
+    return Wrapped.value(from: propertyList, filledFrom: known, ignored: &ignored)
+      .map { .some($0) }
   }
 
   /// Throws `PreferenceError.noValue` for nil, because nothing stands for nil in a property list.
