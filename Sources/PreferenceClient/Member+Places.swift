@@ -155,7 +155,7 @@ extension Member {
     _ key: Key, at location: Location
   ) throws(EngineError) -> PostedChanges.Change? {
     guard location.place.isOwn,
-      let change = queue.changes(of: location.domain)?[key],
+      let change = queue.change(of: key, in: location.domain),
       try target(of: key, in: location.domain) == location.place
     else { return nil }
     return change

@@ -209,11 +209,18 @@ final class PostQueue: Sendable {
 
   // MARK: - Reading posted changes
 
+  /// Returns what the changes that are not over will make of the key; nil if there are none. Cost
+  /// where there are none: one load.
+  func change(of key: Key, in domain: DomainName) -> PostedChanges.Change? {
+    guard hasChanges else { return nil }
+    return state.withLock { $0.posted.change(of: key, in: domain) }
+  }
+
   /// Returns what the changes that are not over will make of keys of the domain; nil if there are
-  /// none. Cost where there are none: one load.
+  /// none. Cost: O(keys); where there are none, one load.
   func changes(of domain: DomainName) -> [Key: PostedChanges.Change]? {
     guard hasChanges else { return nil }
-    return state.withLock { $0.posted.changes[domain] }
+    return state.withLock { $0.posted.changes(of: domain) }
   }
 }
 

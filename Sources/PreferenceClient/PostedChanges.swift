@@ -23,18 +23,45 @@ struct PostedChanges: Sendable {
     var error: EngineError?
   }
 
-  /// What a key will be.
+  /// What a request will make of a key.
   struct Change: Sendable {
-    /// The last request that changes the key.
+    /// The request.
     var serial: UInt64
     /// The value that it sets; nil: it removes the key.
     var value: StoredValue?
   }
 
+  /// The changes of a key, the oldest first. Requests are mostly over in their order, so the first
+  /// one goes in O(1).
+  private struct Row: Sendable {
+    var changes: ArraySlice<Change> = []
+
+    /// Removes the changes of a request that is over. One that was carried out also ends those
+    /// before it.
+    mutating func remove(_ serial: UInt64, isRefused: Bool) {
+      if isRefused, changes.first?.serial != serial {
+        return changes.removeAll { $0.serial == serial }
+      }
+      while let first = changes.first, first.serial <= serial {
+        // The storage of a slice keeps what stands before it.
+        changes[changes.startIndex].value = nil
+        changes.removeFirst()
+      }
+    }
+  }
+
   /// The requests, by their serials.
   private(set) var requests: [UInt64: Request] = [:]
-  /// What the requests together will make of keys.
-  private(set) var changes: [DomainName: [Key: Change]] = [:]
+  /// What the requests will make of keys.
+  private var rows: [DomainName: [Key: Row]] = [:]
+
+  /// What the requests together will make of the key; nil: they do not change it.
+  func change(of key: Key, in domain: DomainName) -> Change? { rows[domain]?[key]?.changes.last }
+
+  /// What the requests together will make of keys of the domain; nil: they change none.
+  func changes(of domain: DomainName) -> [Key: Change]? {
+    rows[domain]?.compactMapValues { $0.changes.last }
+  }
 
   /// Adds a request, which must have the largest serial.
   mutating func add(_ request: Request) {
@@ -43,33 +70,32 @@ struct PostedChanges: Sendable {
       switch intent {
       case .set(let key, let domain, let value, _):
         let stored = StoredValue(value, Metadata(text: nil, modified: .now))
-        changes[domain, default: [:]][key] = Change(serial: request.serial, value: stored)
+        append(Change(serial: request.serial, value: stored), key, domain)
       case .remove(let key, let domain):
-        changes[domain, default: [:]][key] = Change(serial: request.serial, value: nil)
+        append(Change(serial: request.serial, value: nil), key, domain)
       default: break
       }
     }
   }
 
-  /// Removes a request that is over, and returns it. If it was refused, `changes` is made anew,
-  /// because earlier requests may change the same keys.
-  mutating func remove(_ serial: UInt64, isRefused: Bool) -> Request? {
-    guard let request = requests.removeValue(forKey: serial) else { return nil }
-    for case .set(let key, let domain, _, _) in request.intents { forget(key, domain, serial) }
-    for case .remove(let key, let domain) in request.intents { forget(key, domain, serial) }
-    if isRefused {
-      let all = requests
-      (requests, changes) = ([:], [:])
-      for each in all.values.sorted(by: { $0.serial < $1.serial }) { add(each) }
-    }
-    return request
+  private mutating func append(_ change: Change, _ key: Key, _ domain: DomainName) {
+    rows[domain, default: [:]][key, default: Row()].changes.append(change)
   }
 
-  /// Forgets the change of a key, unless a later request changes the key again.
-  private mutating func forget(_ key: Key, _ domain: DomainName, _ serial: UInt64) {
-    guard changes[domain]?[key]?.serial == serial else { return }
-    changes[domain]?[key] = nil
-    if changes[domain]?.isEmpty == true { changes[domain] = nil }
+  /// Removes a request that is over, and returns it. If it was refused, the changes that earlier
+  /// requests make of the same keys count again. Cost: O(its intents).
+  mutating func remove(_ serial: UInt64, isRefused: Bool) -> Request? {
+    guard let request = requests.removeValue(forKey: serial) else { return nil }
+    for intent in request.intents {
+      switch intent {
+      case .set(let key, let domain, _, _), .remove(let key, let domain):
+        rows[domain]?[key]?.remove(serial, isRefused: isRefused)
+        if rows[domain]?[key]?.changes.isEmpty == true { rows[domain]?[key] = nil }
+        if rows[domain]?.isEmpty == true { rows[domain] = nil }
+      default: break
+      }
+    }
+    return request
   }
 
   /// The requests that were not sent to the owner of the epoch, by their serials.

@@ -115,6 +115,38 @@ private let user = Location(.user, "d")
     }
   }
 
+  @Test("what is over counts no longer, whichever of three changes of a key is refused")
+  func rows() {
+    // A step ends the request; a negative number: it was refused.
+    let steps: [(ends: [Int], value: Value?)] = [
+      ([1], 3), ([-2], 3), ([-3], 2), ([-3, 1], 2), ([-3, -2], 1), ([2, -3], nil),
+      ([1, 2, 3], nil), ([3], nil),
+    ]
+    for step in steps {
+      var posted = PostedChanges()
+      for serial in 1...3 {
+        posted.add(request(UInt64(serial), set("K", .integer(WideInteger(Int64(serial))))))
+      }
+      for end in step.ends { _ = posted.remove(UInt64(end.magnitude), isRefused: end < 0) }
+      #expect(posted.change(of: "K", in: "d")?.value?.value == step.value, "\(step.ends)")
+    }
+  }
+
+  @Test("the refusals of 20,000 removals of keys that are not there cost no square of their number")
+  func manyRefused() {
+    var posted = PostedChanges()
+    let serials = 1...20_000 as ClosedRange<UInt64>
+    let start = Instant.now
+    for serial in serials { posted.add(request(serial, .remove(Key("K\(serial)"), "d"))) }
+    for serial in serials { _ = posted.remove(serial, isRefused: true) }
+    #expect(posted.requests.isEmpty && posted.changes(of: "d") == nil)
+    #expect(Instant.now < start.advanced(milliseconds: 5000))
+  }
+
+  private func request(_ serial: UInt64, _ intent: Intent) -> PostedChanges.Request {
+    PostedChanges.Request(serial: serial, intents: [intent], author: author) { _ in }
+  }
+
   @Test("the refusal of a posted change is told, and readers have the value that stays")
   func refused() throws {
     try withOwner { sandbox, surroundings, owner in
