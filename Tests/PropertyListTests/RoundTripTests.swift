@@ -60,6 +60,26 @@ import Testing
     }
   }
 
+  @Test("years before 0 and after 9999 are written and read as Foundation does it")
+  func farDates() throws {
+    let times = [3e11, -1e12, -63_300_000_000, -63_113_990_400, 1e15]
+    let value: Value = .array(times.map { .date(AbsoluteTime(seconds: $0)) })
+    let xml = try Document.write(value, as: .xml)
+    let text = String(decoding: xml, as: UTF8.self)
+    for date in [
+      "11507-08-17T05:20:00Z", "-29688-04-06T22:13:20Z", "-005-02-08T02:40:00Z",
+      "0000-12-31T00:00:00Z", "31690739-07-06T01:46:40Z",
+    ] {
+      #expect(text.contains("<date>\(date)</date>"), "\(date)")
+    }
+    let object = try PropertyListSerialization.propertyList(from: Data(xml), format: nil)
+    for format in [PropertyListSerialization.PropertyListFormat.binary, .xml] {
+      let theirs = try PropertyListSerialization.data(
+        fromPropertyList: object, format: format, options: 0)
+      #expect(try Document.read(Array(theirs)).value == value)
+    }
+  }
+
   @Test("we read what plistlib and plistutil make of our lists", arguments: [Format.binary, .xml])
   func programs(_ format: Format) throws {
     try withSandbox { sandbox in

@@ -2,8 +2,9 @@
 ///
 /// It accepts `2026-11-21T07:20:00[.fraction](Z|±hh[[:]mm])`. A space may replace the `T` and may
 /// be before the zone, as in the dates that `defaults` prints: `2026-11-21 07:20:00 +0000`. It also
-/// accepts years with a sign and six digits, and `@` with the seconds since 2001. It does not
-/// accept blanks around the date. Cost: O(1) for each byte.
+/// accepts the years before 0 and after 9999 (`-005`, `11507`), also in the expanded form of ISO 8601
+/// (`+011507`), and `@` with the seconds since 2001. It does not accept blanks around the date.
+/// Cost: O(1) for each byte.
 struct DateParser: ScalarScanner {
   private enum State {
     case start, year, month, day, separator, hour, minute, second, afterSecond, fraction
@@ -13,8 +14,11 @@ struct DateParser: ScalarScanner {
   private var state = State.start
   private var digits = 0
   private var number = 0
+  /// The fewest digits that the year may have.
   private var yearWidth = 4
   private var sign = 1
+  /// The last year of CoreFoundation.
+  private static let lastYear = Int(Int32.max)
   private var date = CivilDate(year: 0, month: 1, day: 1)
   private var hour = 0
   private var minute = 0
@@ -29,10 +33,7 @@ struct DateParser: ScalarScanner {
   mutating func consume(_ byte: UInt8) -> Bool {
     switch state {
     case .start: return consumeFirst(byte)
-    case .year:
-      return field(byte, width: yearWidth, 0...999_999, then: "-", .month) {
-        $0.date.year = $1 * $0.sign
-      }
+    case .year: return consumeYear(byte)
     case .month: return field(byte, width: 2, 1...12, then: "-", .day) { $0.date.month = $1 }
     case .day: return field(byte, width: 2, 1...31, then: nil, .separator) { $0.date.day = $1 }
     case .separator:
@@ -83,10 +84,23 @@ struct DateParser: ScalarScanner {
     switch byte {
     case UInt8(ascii: "@"): state = .seconds
     case UInt8(ascii: "+"), UInt8(ascii: "-"):
-      (yearWidth, sign) = (6, byte == UInt8(ascii: "-") ? -1 : 1)
-    default: return consume(byte)
+      if byte == UInt8(ascii: "-") { (yearWidth, sign) = (3, -1) }
+    default: return consumeYear(byte)
     }
     return true
+  }
+
+  /// Consumes a digit of the year, or the `-` behind it.
+  private mutating func consumeYear(_ byte: UInt8) -> Bool {
+    if byte == UInt8(ascii: "-"), digits >= yearWidth {
+      date.year = sign * number
+      (state, digits, number) = (.month, 0, 0)
+      return true
+    }
+    guard byte.isDigit, digits < 10 else { return false }
+    number = number * 10 + Int(byte & 15)
+    digits += 1
+    return number <= Self.lastYear
   }
 
   private mutating func consumeZone(_ byte: UInt8) -> Bool {

@@ -25,13 +25,20 @@ extension AbsoluteTime {
   /// This time without its fraction of a second, rounded down.
   public var inWholeSeconds: AbsoluteTime { AbsoluteTime(seconds: seconds.rounded(.down)) }
 
-  /// The last year that text can hold; the first is -999999.
-  fileprivate static let lastYear = 999_999
+  /// The seconds since 2001, in both directions, at which the calendar ends: about the year
+  /// 2,123,000,000. CoreFoundation's ends there too, because its years have 32 bits.
+  private static let end = 6.7e16
+
+  /// Whether this is a time of the calendar: not NaN, not infinite, not too far away, and not -0,
+  /// which no date says.
+  var isInCalendar: Bool {
+    seconds.magnitude < Self.end && !(seconds == 0 && seconds.sign == .minus)
+  }
 
   /// The time as ISO 8601 in UTC, e.g. `2026-11-21T07:20:00Z`, with the shortest fraction that
-  /// reads back as the same time. A time outside of the calendar (NaN, infinite, beyond the years
-  /// -999999 to 999999) is `@` and the seconds since 2001, and so is one that no such text gives
-  /// back exactly.
+  /// reads back as the same time. Years before 0 and after 9999 are written as CoreFoundation writes
+  /// them: `-005-02-08T02:40:00Z`, `11507-08-17T05:20:00Z`. A time outside of the calendar is `@`
+  /// and the seconds since 2001, and so is one that no such text gives back exactly.
   public var text: String {
     var sink = ByteSink(room: 40)
     sink.append(self)
@@ -42,7 +49,7 @@ extension AbsoluteTime {
   /// to `whole`: "" if there is no fraction, nil if no decimal fraction gives the exact time.
   fileprivate func fraction(after whole: Double) -> String? {
     let rest = seconds - whole
-    if rest == 0 { return seconds.sign == .minus && seconds == 0 ? nil : "" }
+    if rest == 0 { return "" }
     for digits in 1...17 {
       guard let scaled = Int64(exactly: (rest * pow10(digits)).rounded()) else { continue }
       let text = String(scaled)
@@ -62,13 +69,11 @@ extension ByteSink {
   /// Appends the text of a point in time (see `AbsoluteTime.text`).
   mutating func append(_ time: AbsoluteTime) {
     let whole = time.seconds.rounded(.down)
-    guard whole.isFinite, abs(whole) < 3.2e13 else { return append(text: "@\(time.seconds)") }
-    let (day, second) = Int64(whole).quotientFlooring(by: 86400)
-    let date = CivilDate(daysSince2001: day)
-    guard abs(date.year) <= AbsoluteTime.lastYear, let fraction = time.fraction(after: whole) else {
+    guard time.isInCalendar, let fraction = time.fraction(after: whole) else {
       return append(text: "@\(time.seconds)")
     }
-    append(date)
+    let (day, second) = Int64(whole).quotientFlooring(by: 86400)
+    append(CivilDate(daysSince2001: day))
     append("T")
     append(decimal: UInt64(second / 3600), width: 2)
     append(":")
@@ -79,12 +84,10 @@ extension ByteSink {
     append("Z")
   }
 
-  /// Appends a date as `YYYY-MM-DD`. A year outside of 0000 to 9999 has a sign and six digits, the
-  /// expanded form of ISO 8601.
+  /// Appends a date as `YYYY-MM-DD`. The year has four characters or more, its sign included.
   private mutating func append(_ date: CivilDate) {
-    let isWide = date.year < 0 || date.year > 9999
-    if isWide { append(UInt8(ascii: date.year < 0 ? "-" : "+")) }
-    append(decimal: UInt64(date.year.magnitude), width: isWide ? 6 : 4)
+    if date.year < 0 { append(UInt8(ascii: "-")) }
+    append(decimal: UInt64(date.year.magnitude), width: date.year < 0 ? 3 : 4)
     append("-")
     append(decimal: UInt64(date.month), width: 2)
     append("-")

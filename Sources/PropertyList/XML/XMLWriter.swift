@@ -5,7 +5,8 @@ struct XMLWriter {
   enum Dialect {
     /// For Foundation, plistlib and libplist. A value that they cannot read back exactly (a
     /// fraction of a second, a control character, a NaN with a payload) is refused instead of being
-    /// lost.
+    /// lost. Foundation alone reads dates before the year 0 and after 9999; plistlib reads them in
+    /// no format.
     case portable
     /// For a person or a program that reads a file of a mount. Control characters are character
     /// references. Dates have whole seconds, because other readers refuse a fraction; when the text
@@ -158,14 +159,11 @@ struct XMLWriter {
   }
 
   private mutating func add(_ time: AbsoluteTime) throws(FormatError) {
-    let start = sink.count
-    sink.append(dialect == .portable ? time : time.inWholeSeconds)
-    // A time that no date says (a NaN, for instance) has a text of its own, of any length.
-    let isDate = time.seconds.isFinite && time.seconds == time.seconds.rounded(.down)
-    guard dialect != .portable || (isDate && sink.count - start == 20) else {
-      throw FormatError(
-        .xml, "XML dates have whole seconds and years 0000 to 9999, not \(time.text)")
+    let isDate = time.isInCalendar && time == time.inWholeSeconds
+    guard dialect != .portable || isDate else {
+      throw FormatError(.xml, "XML dates have whole seconds, not \(time.text)")
     }
+    sink.append(time.inWholeSeconds)
   }
 
   /// Returns the text of a real. Other readers know a single NaN, so the portable dialect refuses a
