@@ -3,11 +3,16 @@ public enum Document {
   /// Reads a list in any of the four formats, and returns its format with the value.
   ///
   /// The first bytes tell the format: `bplist0` begins a binary list and `<` begins XML. Where a
-  /// hexadecimal digit, `*` or `>` follows the `<`, old-style data is tried first. Anything else is
-  /// read as JSON and, if it is not JSON, as an old-style list. UTF-16 and UTF-32 with a byte order
-  /// mark, UTF-16 without one, and XML that says it is ISO-8859-1 are converted to UTF-8 first.
-  /// As in Foundation, what follows an XML list is ignored, and a text of nothing but blanks and
-  /// comments is an empty dictionary.
+  /// hexadecimal digit, a blank, `*` or `>` follows the `<`, old-style data is tried first. Anything
+  /// else is read as JSON and, if it is not JSON, as an old-style list. UTF-16 and UTF-32 with a byte
+  /// order mark, UTF-16 without one, and XML that declares an encoding of one byte for each character
+  /// (ISO-8859-1, windows-1252 and others) are converted to UTF-8 first.
+  ///
+  /// Odd lists have the values that they have in Foundation. What follows an XML list is ignored.
+  /// In XML, the 30th of February is a day in March and second 60 the next minute, base64 ends with
+  /// its last whole group, and a `<key>` in the place of a value is a string. A text of nothing but
+  /// blanks and comments is an empty dictionary.
+  ///
   /// Cost: O(size). Never traps, whatever the bytes.
   public static func read(
     _ bytes: [UInt8], limits: Limits = .standard
@@ -105,7 +110,8 @@ public enum Document {
     let start = text.drop(while: \.isBlank)
     if start.first == UInt8(ascii: "<") {
       let next = start.dropFirst().first
-      if next == UInt8(ascii: "*") || next == UInt8(ascii: ">") || next?.hexValue != nil,
+      let isData = next == UInt8(ascii: "*") || next == UInt8(ascii: ">") || next?.isBlank == true
+      if isData || next?.hexValue != nil,
         let value = try? parse(text, OpenStepParser(limits: limits, size: text.count))
       {
         return (value, .openStep)
@@ -114,7 +120,7 @@ public enum Document {
         try parse(
           text,
           XMLParser(
-            limits: limits, size: text.count, checksEncoding: !isRecoded, ignoresRest: true)),
+            limits: limits, size: text.count, checksEncoding: !isRecoded, isLenient: true)),
         .xml
       )
     }
@@ -147,7 +153,7 @@ enum RecodedText {
   static func recode(_ bytes: [UInt8]) -> [UInt8]? {
     if bytes.starts(with: [0xFF, 0xFE, 0, 0]) { return utf32(bytes, isBigEndian: false) }
     if bytes.starts(with: [0, 0, 0xFE, 0xFF]) { return utf32(bytes, isBigEndian: true) }
-    return utf16(bytes) ?? latin1(bytes)
+    return utf16(bytes) ?? Self.bytes(bytes)
   }
 
   private static func utf16(_ bytes: [UInt8]) -> [UInt8]? {
@@ -178,23 +184,22 @@ enum RecodedText {
     return String(validating: units, as: UTF32.self).map { Array($0.utf8) }
   }
 
-  /// Converts XML that declares ISO-8859-1, each byte of which is the character of that number.
-  private static func latin1(_ bytes: [UInt8]) -> [UInt8]? {
+  /// Converts XML that declares an encoding of bytes. A text of ASCII alone is the same in the
+  /// encodings of several bytes that extend ASCII.
+  private static func bytes(_ bytes: [UInt8]) -> [UInt8]? {
     guard bytes.starts(with: "<?xml".utf8), let end = bytes.prefix(256).firstIndex(of: 0x3E) else {
       return nil
     }
-    // The name between quotes, as a whole: iso-8859-15 is another one.
-    let declaration = String(decoding: bytes[..<end], as: UTF8.self).lowercased()
-    let words = declaration.split { $0 == "\"" || $0 == "'" }
-    let names = ["iso-8859-1", "iso8859-1", "latin1", "iso-latin-1"]
-    guard words.contains(where: { names.contains(String($0)) }) else { return nil }
-    var utf8: [UInt8] = []
-    utf8.reserveCapacity(bytes.count)
-    for byte in bytes {
-      if byte < 0x80 { utf8.append(byte) } else { utf8 += [0xC0 | byte >> 6, 0x80 | byte & 0x3F] }
-    }
-    return utf8
+    let declaration = String(decoding: bytes[..<end], as: UTF8.self)
+    guard let name = declaration.quoted(after: "encoding=") else { return nil }
+    if let encoding = ByteEncoding.named(name) { return encoding.utf8(bytes) }
+    let isASCII = { bytes.withUnsafeBufferPointer { UTF8Validator.isASCII($0) } }
+    return multiByte.contains(name.lowercased()) && isASCII() ? bytes : nil
   }
+
+  private static let multiByte = [
+    "shift_jis", "euc-jp", "gbk", "gb2312", "gb18030", "big5", "euc-kr",
+  ]
 }
 
 extension [UInt8] {

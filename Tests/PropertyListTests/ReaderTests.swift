@@ -52,8 +52,8 @@ import Testing
     ("<plist>\n\n<dict><string/></dict></plist>", "line 3"),
     ("<plist><string>&x;</string></plist>", "entity"),
     ("<plist><string/><string/></plist>", "after the value"),
-    ("<plist><data>A</data></plist>", "data"),
-    ("<?xml version=\"1.0\" encoding=\"koi8-r\"?><plist><string/></plist>", "encoding"),
+    ("<plist><date>2020-1-1T00:00:00Z</date></plist>", "date"),
+    ("<?xml version=\"1.0\" encoding=\"bogus\"?><plist><string/></plist>", "encoding"),
     ("{ a = b }", "';'"), ("( a b )", "','"), ("{ a = <0>; }", "odd"),
     ("{ a = b; } c", "after the end"), ("{ a = \"\\Ud83c\\n\\Udf88\"; }", "surrogate"),
     ("<!DOCTYPE plist [ <!-- don't ]><plist><string/></plist>", "ends too early"),
@@ -121,6 +121,12 @@ private func list(_ objects: [[UInt8]]) -> [UInt8] {
 
 @Suite("Odd lists that Foundation reads") struct OddListTests {
   private static let xml = "<plist><dict><key>a</key><integer>1</integer></dict></plist>"
+  private static func plist(_ element: String) -> [UInt8] { text("<plist>\(element)</plist>") }
+  private static func date(_ seconds: Double) -> Value { .date(AbsoluteTime(seconds: seconds)) }
+  private static func encoded(_ encoding: String, _ byte: UInt8) -> [UInt8] {
+    text("<?xml version=\"1.0\" encoding=\"\(encoding)\"?><plist><string>") + [byte]
+      + text("</string></plist>")
+  }
   private static func text(_ text: String, _ encoding: String.Encoding = .utf8) -> [UInt8] {
     Array(text.data(using: encoding) ?? Data())
   }
@@ -143,6 +149,39 @@ private func list(_ objects: [[UInt8]]) -> [UInt8] {
       text("<?xml version=\"1.0\" encoding=\"ISO-8859-1\"?><plist><string>")
         + [0xE9] + text("</string></plist>"), "é", true
     ),
+    ("windows-1252", encoded("windows-1252", 0x80), "€", true),
+    ("ISO-8859-15", encoded("iso-8859-15", 0xA4), "€", true),
+    ("ISO-8859-2", encoded("ISO-8859-2", 0xB1), "ą", true),
+    ("ISO-8859-9", encoded("iso-8859-9", 0xFD), "ı", true),
+    ("windows-1251", encoded("windows-1251", 0xE9), "й", true),
+    ("KOI8-R", encoded("koi8-r", 0xC1), "а", true),
+    ("ASCII with another byte", encoded("us-ascii", 0xE9), "é", true),
+    ("an encoding of several bytes, with ASCII", encoded("shift_jis", 0x61), "a", true),
+    ("Mac OS Roman", encoded("macintosh", 0x8E), "é", false),
+    ("30 February", plist("<date>2020-02-30T00:00:00Z</date>"), date(604_713_600), true),
+    ("29 February", plist("<date>2021-02-29T00:00:00Z</date>"), date(636_249_600), true),
+    ("a leap second", plist("<date>2016-12-31T23:59:60Z</date>"), date(504_921_600), true),
+    ("24:00:00", plist("<date>2020-01-01T24:00:00Z</date>"), date(599_616_000), true),
+    ("99:99:99", plist("<date>2020-01-01T99:99:99Z</date>"), date(599_892_039), true),
+    ("month 13", plist("<date>2020-13-10T00:00:00Z</date>"), date(631_929_600), true),
+    ("month 0", plist("<date>2020-00-10T00:00:00Z</date>"), date(600_307_200), true),
+    ("a year of one digit", plist("<date>5-02-08T02:40:00Z</date>"), date(-62_984_380_800), true),
+    ("0000-00-00", plist("<date>0000-00-00T00:00:00Z</date>"), date(-63_145_612_800), true),
+    ("base64 without padding", plist("<data>AAE</data>"), .data([]), true),
+    ("base64 with too much padding", plist("<data>AAEC=</data>"), .data([0, 1, 2]), true),
+    ("base64 with padding inside", plist("<data>AA==AAEC</data>"), .data([0, 0, 1, 2]), true),
+    ("base64 of padding", plist("<data>A===</data>"), .data([0]), true),
+    ("base64 with other bytes", plist("<data>AA*EC</data>"), .data([0, 1, 2]), true),
+    ("a blank behind a sign", plist("<integer>- 5</integer>"), -5, true),
+    ("wide blanks before an integer", plist("<integer>\u{2009}5</integer>"), 5, true),
+    ("a key in an array", plist("<array><key>a</key></array>"), ["a"], true),
+    ("a key as a value", plist("<dict><key>a</key><key>b</key></dict>"), ["a": "b"], true),
+    (
+      "old-style data that begins with a blank", text("< 0123 4567 >"),
+      .data([1, 0x23, 0x45, 0x67]),
+      true
+    ),
+    ("old-style data of blanks", text("< >"), .data([]), true),
     ("\\u without digits", text("{ p = \"C:\\users\\u12\"; }"), ["p": "C:usersu12"], false),
     ("\\U without digits", text("{ p = \"C:\\Users\"; }"), ["p": "C:Users"], false),
     ("a byte that is not ASCII", list([[0x52, 0x61, 0xE9]]), "aé", true),
@@ -175,9 +214,14 @@ private func list(_ objects: [[UInt8]]) -> [UInt8] {
     #expect(try Document.read(Array(judged)).value == value, "\(name)")
   }
 
-  @Test("a value's text must end with it, and is not blank")
+  @Test("a text that is written as a value is right, ends with it, and is not blank")
   func written() {
-    for text in [Self.xml + " x", Self.xml + Self.xml, " \n", "/* a */"] {
+    for text in [
+      Self.xml + " x", Self.xml + Self.xml, " \n", "/* a */",
+      "<dict><key>a</key><data>AAE</data></dict>", "<dict><key>a</key><key>b</key></dict>",
+      "<dict><key>a</key><date>2020-02-30T00:00:00Z</date></dict>",
+      "<dict><key>a</key><integer>- 5</integer></dict>",
+    ] {
       #expect(Recogniser.value(of: Array(text.utf8), kind: .dictionary) == nil, "\(text)")
     }
   }

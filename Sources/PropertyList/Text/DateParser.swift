@@ -2,7 +2,7 @@
 ///
 /// It accepts `2026-11-21T07:20:00[.fraction](Z|±hh[[:]mm])`. A space may replace the `T` and may
 /// be before the zone, as in the dates that `defaults` prints: `2026-11-21 07:20:00 +0000`. It also
-/// accepts the years before 0 and after 9999 (`-005`, `11507`), also in the expanded form of ISO 8601
+/// accepts years before 0 and after 9999 (`-005`, `11507`), also in the expanded form of ISO 8601
 /// (`+011507`), and `@` with the seconds since 2001. It does not accept blanks around the date.
 /// Cost: O(1) for each byte.
 struct DateParser: ScalarScanner {

@@ -36,9 +36,9 @@ extension AbsoluteTime {
   }
 
   /// The time as ISO 8601 in UTC, e.g. `2026-11-21T07:20:00Z`, with the shortest fraction that
-  /// reads back as the same time. Years before 0 and after 9999 are written as CoreFoundation writes
-  /// them: `-005-02-08T02:40:00Z`, `11507-08-17T05:20:00Z`. A time outside of the calendar is `@`
-  /// and the seconds since 2001, and so is one that no such text gives back exactly.
+  /// reads back as the same time. Years before 0 and after 9999 are written as in CoreFoundation:
+  /// `-005-02-08T02:40:00Z`, `11507-08-17T05:20:00Z`. A time outside of the calendar is `@` and the
+  /// seconds since 2001, and so is one that no such text gives back exactly.
   public var text: String {
     var sink = ByteSink(room: 40)
     sink.append(self)

@@ -45,6 +45,9 @@ struct ValueBuilder {
   /// The number of open containers.
   var depth: Int { open == nil ? 0 : outerFrames.count + 1 }
 
+  /// Whether a key comes next.
+  var awaitsKey: Bool { open == .dictionary && key == nil }
+
   /// Whether a key waits for its value.
   var hasPendingKey: Bool { key != nil }
 

@@ -50,6 +50,26 @@ package enum Base64 {
     }
   }
 
+  /// Returns the bytes that CoreFoundation reads from any text: what is no digit is skipped, a group
+  /// of fewer than four digits is dropped, and `=` is a digit whose bits shorten its group.
+  static func decodeLeniently(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8] {
+    var (bits, digits, padding) = (UInt32(0), 0, 0)
+    var bytes: [UInt8] = []
+    for byte in text {
+      let isPadding = byte == UInt8(ascii: "=")
+      if isPadding { padding += 1 } else if byte > 32 { padding = 0 }
+      let value = isPadding ? 0 : values[Int(byte)]
+      guard value != 0xFF else { continue }
+      bits = bits << 6 | UInt32(value)
+      digits += 1
+      guard digits & 3 == 0 else { continue }
+      bytes.append(UInt8(truncatingIfNeeded: bits >> 16))
+      if padding < 2 { bytes.append(UInt8(truncatingIfNeeded: bits >> 8)) }
+      if padding < 1 { bytes.append(UInt8(truncatingIfNeeded: bits)) }
+    }
+    return bytes
+  }
+
   /// Appends the base64 text of the bytes, with padding and without line breaks.
   static func encode(_ bytes: [UInt8], to sink: inout ByteSink) {
     alphabet.withUnsafeBufferPointer { alphabet in

@@ -55,15 +55,13 @@ extension XMLParser {
     }
   }
 
-  /// Throws if a key (`isKey`) or a value must not begin here.
+  /// Throws if a key (`isKey`) or a value must not begin here. A `<key>` where a value is expected is
+  /// a string to a lenient parser.
   func expectElement(isKey: Bool) throws(FormatError) {
     guard plist != .closed else { throw failure("an element after </plist>") }
-    if builder.open == .dictionary {
-      guard builder.hasPendingKey != isKey else {
-        throw failure(
-          isKey ? "<key> where a value was expected" : "a value where a <key> was expected")
-      }
-    } else if isKey {
+    if builder.awaitsKey {
+      guard isKey else { throw failure("a value where a <key> was expected") }
+    } else if isKey, !isLenient {
       throw failure("<key> where a value was expected")
     } else if builder.depth == 0, builder.root != nil {
       throw failure("an element after the value")
@@ -96,8 +94,8 @@ extension XMLParser {
   mutating func endScalar(
     _ kind: Scalar, _ text: UnsafeBufferPointer<UInt8>
   ) throws(FormatError) {
-    if kind == .key { return builder.add(key: text) }
-    guard let value = value(of: kind, text) else {
+    if kind == .key, builder.awaitsKey { return builder.add(key: text) }
+    guard let value = value(of: kind, text) ?? lenientValue(of: kind, text) else {
       throw failure("the text of <\(kind.rawValue)> is not valid")
     }
     try builder.add(value)
@@ -105,8 +103,7 @@ extension XMLParser {
 
   private func value(of kind: Scalar, _ text: UnsafeBufferPointer<UInt8>) -> Value? {
     switch kind {
-    case .key: nil
-    case .string: .string(String(valid: text))
+    case .key, .string: .string(String(valid: text))
     case .integer: integer(text).map { .integer($0) }
     case .real: real(text).map { .real($0) }
     case .date: Padded.value(of: text, DateParser())
@@ -114,6 +111,32 @@ extension XMLParser {
     case .yes: text.allSatisfy(\.isBlank) ? .boolean(true) : nil
     case .no: text.allSatisfy(\.isBlank) ? .boolean(false) : nil
     }
+  }
+
+  /// Returns the value that CoreFoundation reads from a text that `value(of:_:)` refuses; nil if
+  /// there is none, and if this parser is not lenient.
+  private func lenientValue(of kind: Scalar, _ text: UnsafeBufferPointer<UInt8>) -> Value? {
+    guard isLenient else { return nil }
+    switch kind {
+    case .data: return .data(Base64.decodeLeniently(text))
+    case .date: return LenientDate.time(text).map { .date($0) }
+    case .integer: return lenientInteger(text).map { .integer($0) }
+    case .key, .string, .real, .yes, .no: return nil
+    }
+  }
+
+  /// Returns the integer of a text with blanks behind the sign, or of another kind around it.
+  private func lenientInteger(_ text: UnsafeBufferPointer<UInt8>) -> WideInteger? {
+    func isBlank(_ scalar: Unicode.Scalar) -> Bool {
+      scalar.value <= 0x20 || scalar.value == 0x7F || scalar == "\u{200B}"
+        || scalar.properties.isWhitespace
+    }
+    let scalars = String(decoding: text, as: UTF8.self).unicodeScalars.drop(while: isBlank)
+    let hasSign = scalars.first == "-" || scalars.first == "+"
+    let digits = hasSign ? scalars.dropFirst().drop(while: isBlank) : scalars
+    guard let first = digits.first, first != "-", first != "+" else { return nil }
+    let number = (scalars.first == "-" ? "-" : "") + String(String.UnicodeScalarView(digits))
+    return number.withBytes { integer($0) }
   }
 
   /// Returns the integer that the text stands for; nil if it is not one. The text is decimal or, as

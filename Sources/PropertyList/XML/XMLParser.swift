@@ -41,7 +41,7 @@ struct XMLParser: TextParser {
   private var doctypeEnd: UInt32 = 0
   var plist = PlistElement.absent
   private let checksEncoding: Bool
-  private let ignoresRest: Bool
+  let isLenient: Bool
 
   enum PlistElement { case absent, open, closed }
 
@@ -50,14 +50,15 @@ struct XMLParser: TextParser {
   ///   - size: the size of the document in bytes, or 0 if it is not known.
   ///   - checksEncoding: whether the encoding that the document declares must be UTF-8 or ASCII;
   ///     false if the text was converted to UTF-8.
-  ///   - ignoresRest: whether anything may follow the list, as in Foundation. A text that somebody
-  ///     writes as a value must end with it.
+  ///   - isLenient: whether it reads odd lists as Foundation does: anything may follow the list, a
+  ///     date may be the 30th of February, base64 may be of any length. A text that somebody writes
+  ///     as a value must be right, and end with it.
   init(
     limits: Limits = .standard, size: Int = 0, checksEncoding: Bool = true,
-    ignoresRest: Bool = false
+    isLenient: Bool = false
   ) {
     builder = ValueBuilder(limits: limits, size: size, findsUIDs: true)
-    (self.checksEncoding, self.ignoresRest) = (checksEncoding, ignoresRest)
+    (self.checksEncoding, self.isLenient) = (checksEncoding, isLenient)
   }
 
   /// Whether the list is complete.
@@ -66,7 +67,7 @@ struct XMLParser: TextParser {
   mutating func step(
     _ piece: UnsafeBufferPointer<UInt8>, at index: Int
   ) throws(FormatError) -> Int {
-    if state == .content, ignoresRest, isComplete { state = .rest }
+    if state == .content, isLenient, isComplete { state = .rest }
     if state == .rest { return piece.count }
     if state == .content, let end = try consumePlainElement(piece, at: index) { return end }
     let end = endOfRun(piece, from: index)
@@ -244,7 +245,7 @@ extension [UInt8] {
 
 extension String {
   /// Returns the quoted text right behind the word; nil if there is none.
-  fileprivate func quoted(after word: String) -> String? {
+  func quoted(after word: String) -> String? {
     var rest = utf8[...]
     let key = Array(word.utf8)
     while !rest.isEmpty {

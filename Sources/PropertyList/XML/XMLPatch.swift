@@ -85,7 +85,7 @@ private struct XMLOutline {
 
   /// Has the parser read the list, and notes where it is when a key or a value of the root ends.
   private mutating func read(_ bytes: UnsafeBufferPointer<UInt8>, from first: Int) -> Bool {
-    var parser = XMLParser(size: bytes.count, ignoresRest: true)
+    var parser = XMLParser(size: bytes.count, isLenient: true)
     var (index, tag, lastEnd) = (first, first, first)
     var key: (start: Int, name: Key)?
     var container: Int?
