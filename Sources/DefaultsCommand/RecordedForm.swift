@@ -183,10 +183,42 @@ extension NetChange {
     case .data(let bytes): ["-data", bytes.hexadecimal]
     case .date:
       ["-date", String(decoding: ValueText.canonical(value).dropLast(), as: UTF8.self)]
-    case .integer, .real, .single, .uid, .array, .dictionary:
-      Document.element(value).map { [String(decoding: $0, as: UTF8.self)] }
+    case .single(let number) where number.isFinite: ["-float", "\(number)"]
+    case .array(let items) where items.contains(where: \.isSingle):
+      joined(items.map { scalar($0) }).map { ["-array"] + $0 } ?? element(value)
+    case .dictionary(let items) where items.contains(where: { $0.value.isSingle }):
+      joined(items.sorted { $0.key < $1.key }.map { scalar($0.value, of: $0.key.string) })
+        .map { ["-dict"] + $0 } ?? element(value)
+    case .integer, .real, .single, .uid, .array, .dictionary: element(value)
     }
   }
+
+  /// The words of a value in a container that the command line spells out, so that reals of 32 bits
+  /// keep their size; nil: it can have no such value.
+  private static func scalar(_ value: Value) -> [String]? {
+    switch value {
+    case .array, .dictionary: nil
+    default: words(value)
+    }
+  }
+
+  private static func scalar(_ value: Value, of key: String) -> [String]? {
+    key.utf8.contains(0) ? nil : scalar(value).map { ["-string", key] + $0 }
+  }
+
+  /// The words of all; nil where one has none.
+  private static func joined(_ words: [[String]?]) -> [String]? {
+    let known = words.compactMap { $0 }
+    return known.count == words.count ? known.flatMap { $0 } : nil
+  }
+
+  private static func element(_ value: Value) -> [String]? {
+    Document.element(value).map { [String(decoding: $0, as: UTF8.self)] }
+  }
+}
+
+extension Value {
+  fileprivate var isSingle: Bool { if case .single = self { true } else { false } }
 }
 
 extension [String] {

@@ -77,8 +77,10 @@ public enum Document {
   }
 
   /// Returns the XML element of the value, without what is around it in a document; nil where no
-  /// element reads as the value, such as for a date with a fraction of a second.
+  /// element reads as the value, such as for a date with a fraction of a second. XML has one size of
+  /// reals, so one of 32 bits reads as the same number in 64.
   public static func element(_ value: Value) -> [UInt8]? {
+    let value = value.withoutSingles
     for dialect in [XMLWriter.Dialect.portable, .shown] {
       guard let text = try? XMLWriter.write(value, depth: 0, dialect) else { continue }
       if let read = try? read(text).value, read == value { return text }

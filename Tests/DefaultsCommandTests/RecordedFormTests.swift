@@ -39,6 +39,29 @@ import Testing
     #expect(text.isEmpty && rest.count == 1)
   }
 
+  static let singles: [(value: Value, words: String)] = [
+    (.single(0.5), "-float 0.5"), (.single(-1e20), "-float -1e+20"),
+    (.array([.single(0.5), 1, "a"]), "-array -float 0.5 -int 1 -string a"),
+    (["b": .single(0.5), "a": true], "-dict -string a -bool true -string b -float 0.5"),
+  ]
+
+  @Test("commands keep the size of a real of 32 bits", arguments: singles.indices)
+  func single(_ index: Int) {
+    let (value, words) = Self.singles[index]
+    let (text, rest) = RecordedForm.commands.text(of: changes(value))
+    #expect(text == "defaults write d K \(words)\n" && rest.isEmpty)
+  }
+
+  @Test("every form has a real of 32 bits, also deep in a container")
+  func deepSingle() {
+    for value: Value in [.single(0.5), ["a": .array([.single(0.5)])]] {
+      for form in RecordedForm.allCases where form != .commands || value.kind == .dictionary {
+        let (text, rest) = form.text(of: changes(value))
+        #expect(text.contains("<real>0.5</real>") && rest.isEmpty, "\(form): \(text)")
+      }
+    }
+  }
+
   @Test(
     "YAML reads strings back", arguments: ["it's {# x #}", "{{ x }}", "\u{301}a", "\u{85}\u{2028}"])
   func yaml(_ text: String) throws {

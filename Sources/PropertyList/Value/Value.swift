@@ -112,6 +112,13 @@ extension Value {
   }
 }
 
+extension Value {
+  /// The value as XML gives it back: reals of 32 bits have become reals. Cost: O(values).
+  var withoutSingles: Value {
+    mappingLeaves { if case .single(let number) = $0 { .real(Double(number)) } else { $0 } }
+  }
+}
+
 extension Value: Equatable {
   public static func == (left: Value, right: Value) -> Bool {
     switch (left, right) {

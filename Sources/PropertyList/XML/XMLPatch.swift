@@ -110,10 +110,3 @@ private struct XMLOutline {
     return true
   }
 }
-
-extension Value {
-  /// The value as XML gives it back: reals of 32 bits have become reals.
-  fileprivate var withoutSingles: Value {
-    mappingLeaves { if case .single(let number) = $0 { .real(Double(number)) } else { $0 } }
-  }
-}
