@@ -35,17 +35,26 @@ final class DomainDirectory: FileDirectory {
       guard let key = keys.first(where: { NameCodec.encode($0) == name }) else { return nil }
       // A key of its own: this one may lie in the block of its list.
       return KeyPath(domain: domain, key: Key(key.string))
-    case .none, .scratch: return nil
+    case .none: return NameCodec.keyOfEscaped(name).map { KeyPath(domain: domain, key: $0) }
+    case .scratch: return nil
     }
   }
 
   func lookup(_ name: String, _ tree: Tree, _ now: Moment) throws(TreeError) -> LookupResult {
     let path = try keyPath(name, tree.engine)
     let found = try path.map { path throws(TreeError) in try tree.lookup(path, now: now) }
-    if case .found? = found { return found ?? .missing(isCacheable: true) }
+    let meaning = NameCodec.decode(name)
+    // Only the name that listings show is invalidated when the key changes.
+    let isOtherName = meaning == .none && path != nil
+    if case .found(var entry)? = found {
+      if isOtherName { entry.isCacheable = false }
+      return .found(entry)
+    }
+    if let scratch = try tree.lookupScratch(ScratchPath(parent: scratchParent, name: name)) {
+      return scratch
+    }
     // Nobody notes which shortened names of other domains' keys were asked for.
-    let isCacheable = NameCodec.decode(name) != .shortened
-    return try tree.lookupScratch(ScratchPath(parent: scratchParent, name: name))
-      ?? found ?? .missing(isCacheable: isCacheable)
+    if isOtherName { return .missing(isCacheable: false) }
+    return found ?? .missing(isCacheable: meaning != .shortened)
   }
 }

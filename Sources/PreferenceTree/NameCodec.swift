@@ -22,8 +22,22 @@ enum NameCodec {
     let text = key.string
     if isPlain(text) { return text }
     if text.isEmpty { return "%" }
+    let name = escaped(text, withFirst: isScratchPattern(text))
+    return name.utf8.count <= longest ? name : shorten(name, of: key)
+  }
+
+  /// Returns the key of a name whose first character is escaped without need: `%66oo` is `foo`. Who
+  /// escapes the first character means a key, so such a name can be used, although listings show the
+  /// other one. nil for every other name.
+  static func keyOfEscaped(_ name: String) -> Key? {
+    guard name.hasPrefix("%"), let key = unescape(name), !key.string.isEmpty,
+      encode(key) != name, escaped(key.string, withFirst: true).utf8.elementsEqual(name.utf8)
+    else { return nil }
+    return key
+  }
+
+  private static func escaped(_ text: String, withFirst escapesFirst: Bool) -> String {
     var name = ""
-    let escapesFirst = isScratchPattern(text)
     for (index, character) in text.unicodeScalars.enumerated() {
       let isDots = (text == "." || text == "..") && character == "."
       if mustEscape(character) || isDots || (index == 0 && escapesFirst) {
@@ -32,7 +46,7 @@ enum NameCodec {
         name.unicodeScalars.append(character)
       }
     }
-    return name.utf8.count <= longest ? name : shorten(name, of: key)
+    return name
   }
 
   /// Returns a name that the kernel gives as a string; throws ENAMETOOLONG or EILSEQ.

@@ -35,6 +35,7 @@ extension Tree {
     let name = try NameCodec.validated(name)
     try engine.requireWritable()
     try directory(parent).unlink(name, self, now)
+    showUsualName(of: name, in: parent)
   }
 
   /// Carries out rename(2) and renameat2(2) of a key, domain or scratch file, as one transaction of
@@ -51,6 +52,8 @@ extension Tree {
     let (old, new) = (try NameCodec.validated(oldName), try NameCodec.validated(newName))
     do {
       try directory(oldParent).rename(old, to: directory(newParent), new, mode, self, now)
+      showUsualName(of: old, in: oldParent)
+      showUsualName(of: new, in: newParent)
     } catch {
       // Never EINVAL, after which programs move the key aside, try again, and delete both.
       throw error.isOfText ? .refused(error.sentence ?? "") : error
@@ -84,6 +87,7 @@ extension Tree {
     let isNewScratch = node.scratch != nil && node.lookups == 0
     var entry = try entry(node)
     entry.isNewScratch = isNewScratch
+    if showUsualName(of: name, in: parent) { entry.isCacheable = false }
     return (entry, handle)
   }
 
@@ -94,7 +98,22 @@ extension Tree {
     let name = try NameCodec.validated(name)
     try engine.requireWritable()
     let directory = try fileDirectory(parent)
-    return try entry(keys.link(id, to: name, in: directory, now: now))
+    var entry = try entry(keys.link(id, to: name, in: directory, now: now))
+    if showUsualName(of: name, in: parent) { entry.isCacheable = false }
+    return entry
+  }
+
+  /// Has the kernel look up both names of a key again whose first character a request has escaped
+  /// without need (`NameCodec.keyOfEscaped`): it knows the other name, or that there is no such file.
+  /// - Returns: whether the name is such a one.
+  @discardableResult
+  private func showUsualName(of name: String, in parent: NodeID) -> Bool {
+    guard table[parent]?.directory is DomainDirectory, let key = NameCodec.keyOfEscaped(name) else {
+      return false
+    }
+    kernel.invalidateEntry(parent, key)
+    kernel.append(.invalidateEntry(parent: parent, name: name))
+    return true
   }
 
   /// Carries out symlink(2), for scratch names only (emacs' locks). Other names are EOPNOTSUPP and

@@ -155,7 +155,7 @@ enum NameCases {
     #expect(try files.attribute("other/%", "user.prefs.key") == "")
     expectRefused(EINVAL) { try files.put("other/100%", "x") }
     expectRefused(EINVAL) { try files.put("other/a%2fb", "x") }
-    expectRefused(EINVAL) { try files.put("other/%41", "x") }
+    expectRefused(EINVAL) { try files.put("other/t%61b", "x") }
     expectRefused(ENAMETOOLONG) {
       try files.put("other/" + String(repeating: "n", count: 256), "x")
     }

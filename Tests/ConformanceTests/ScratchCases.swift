@@ -444,6 +444,21 @@ enum ScratchCases {
       try files.put("d/\(name)", "1\n")
       #expect(try files.type("d/\(name)") == "integer", "\(name)")
     }
+    // The first character need not be escaped; listings show the usual name.
+    expectRefused(ENOENT) { _ = try files.status("d/tab_width") }
+    expectRefused(ENOENT) { _ = try files.status("d/%74ab_width") }
+    try exclusively(files, "d/%74ab_width", "8\n")
+    try files.put("d/%4B.tmp", "9\n")
+    for name in ["d/tab_width", "d/%74ab_width"] { #expect(try files.get(name) == "8\n") }
+    #expect(try files.get("d/K.tmp") == "9\n" && files.names("d").contains("tab_width"))
+    #expect(try !files.names("d").contains("%74ab_width"))
+    try files.rename("d/%4B.tmp", "d/%74ab_width", flags: 0)
+    #expect(try files.get("d/tab_width") == "9\n")
+    expectRefused(ENOENT) { _ = try files.status("d/K.tmp") }
+    try files.unlink("d/%74ab_width")
+    for name in ["d/tab_width", "d/%74ab_width"] {
+      expectRefused(ENOENT) { _ = try files.status(name) }
+    }
   }
 
   private static func foreignDirectories(_ files: any TestFiles) throws {

@@ -27,6 +27,19 @@ import Testing
     arguments: ["%41", "%2f", "%2", "100%", "%zz", "%2Eb%", "a%00%FF", "%~"])
   func none(_ name: String) { #expect(NameCodec.decode(name) == .none) }
 
+  @Test("an escaped first character means a key, also where it need not be escaped")
+  func escapedFirst() {
+    for (name, key) in [
+      ("%74ab_width", "tab_width"), ("%4B.bak", "K.bak"), ("%C3%A9a", "éa"), ("%41", "A"),
+      ("%61%2Fb", "a/b"),
+    ] {
+      #expect(NameCodec.keyOfEscaped(name) == Key(key), "\(name)")
+    }
+    for name in ["%2Ehidden", "%", "%~", "%4", "%2f", "%74a%62", "tab", "t%61b", "%2E%2E", "%25~"] {
+      #expect(NameCodec.keyOfEscaped(name) == nil, "\(name)")
+    }
+  }
+
   @Test(
     "such a name is a temporary file's",
     arguments: [".x", "#x#", "x~", ".x.swp", "x.swpx", "4913", "tmp.1", "DEADJOE"])

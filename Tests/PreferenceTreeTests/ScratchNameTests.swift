@@ -117,7 +117,7 @@ import Testing
     #expect(ScratchName.isOfDocument("com.example.json.tmp"))
     #expect(!ScratchName.isOfDocument("com.example.tmp"))
     for making in [Self.plain, Self.exclusive, Self.random, .rename, .link] {
-      #expect(judge("%2Ehidden", making) == .key)
+      for name in ["%2Ehidden", "%74ab_width", "%4B.tmp"] { #expect(judge(name, making) == .key) }
     }
   }
 }

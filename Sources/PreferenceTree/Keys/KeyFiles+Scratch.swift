@@ -17,8 +17,8 @@ extension KeyFiles {
     if mode == .keep, case .nothing = found {} else if mode == .keep { throw .exists }
     if case .scratch(let existing) = found, existing === node { return }
     if case .key(let path, _) = found { return try setKey(path, from: node, now: now) }
-    if case .domain(let domain) = directory.scratchParent, becomesKey(node, name, directory) {
-      let path = KeyPath(domain: domain, key: try newKey(name, "\(domain) \(name)"))
+    if case .domain = directory.scratchParent, becomesKey(node, name, directory) {
+      let path = try newPath(name, in: directory)
       try setKey(path, from: node, isNew: mode == .keep, now: now)
       if case .scratch(let existing) = found { try replaceScratch(existing, now: now) }
       return
@@ -83,10 +83,10 @@ extension KeyFiles {
     if !isMade, let node = try addCopy(of: source, text, name, in: directory, now: now) {
       return node
     }
-    guard let file = source.scratch, case .domain(let domain) = directory.scratchParent else {
+    guard let file = source.scratch, case .domain = directory.scratchParent else {
       throw log.refused(.refused("\(source.subject): a preference has one name"))
     }
-    let path = KeyPath(domain: domain, key: try newKey(name, "\(domain) \(name)"))
+    let path = try newPath(name, in: directory)
     let existing = departures.isMovedAway(path) ? try values.resolve(path) : nil
     let formerMode = existing == nil ? departures.former(path)?.mode : nil
     let kept = Description(

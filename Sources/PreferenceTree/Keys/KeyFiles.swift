@@ -85,6 +85,7 @@ final class KeyFiles {
       throw log.refused(
         .refused("a file cannot be made at the root: a key is a file in its domain's directory"))
     }
+    if let key = NameCodec.keyOfEscaped(name) { return KeyPath(domain: domain, key: key) }
     return KeyPath(domain: domain, key: try newKey(name, "\(domain) \(name)"))
   }
 

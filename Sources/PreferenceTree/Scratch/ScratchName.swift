@@ -54,8 +54,9 @@ enum ScratchName {
 
   /// Whether the first character of the name is escaped: it is meant for a key.
   private static func isEscaped(_ name: String) -> Bool {
-    if name.hasPrefix("%"), case .key = NameCodec.decode(name) { return true }
-    return false
+    guard name.hasPrefix("%") else { return false }
+    if case .key = NameCodec.decode(name) { return true }
+    return NameCodec.keyOfEscaped(name) != nil
   }
 
   /// Whether a directory or file that is made at the root is a tool's temporary one and not a
