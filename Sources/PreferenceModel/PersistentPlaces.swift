@@ -85,8 +85,8 @@ public protocol PersistentPlaces: ChangeService, StoredPlaces {
   /// ends. The call waits only while there is no owner, or the owner receives nothing, for 5 s at
   /// most.
   ///
-  /// `done` is called, by any thread, where the request was refused (then it is as if it had never
-  /// been made), and with nil where it may have taken effect without a notice.
+  /// `done` is called once, by any thread, when the request is over: with the error if it was refused
+  /// (then it is as if it had never been made), else with nil.
   func post(
     _ intents: [Intent], by author: Author, done: @escaping @Sendable (EngineError?) -> Void)
 
@@ -239,8 +239,9 @@ extension PersistentPlaces {
     do {
       _ = try apply(intents, by: author)
     } catch {
-      done(error)
+      return done(error)
     }
+    done(nil)
   }
 }
 

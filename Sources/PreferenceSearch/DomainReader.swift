@@ -5,8 +5,9 @@ import Synchronization
 /// Reads the keys of one domain repeatedly: what was found is kept until somebody changes it.
 ///
 /// Promises: as `Engine.resolve`, in the process that owns the store and in a client alike: a read
-/// is no older than any change that had returned, in any process, when the read began. A key that
-/// was read before and has not changed costs one look-up under a lock. A key that no place holds
+/// is no older than any change that had returned, in any process, when the read began, and no older
+/// than what another read had returned then. A key that was read before and has not changed costs
+/// one look-up under a lock, unless a posted change of it is not over. A key that no place holds
 /// costs a few loads. Neither makes a system call. Errors are not kept.
 ///
 /// Threads: any. One lock, held for a look-up; the engine and the places are called without it.
@@ -38,9 +39,11 @@ public final class DomainReader: Sendable {
   private func look(_ key: Key) throws(EngineError) -> Value? {
     let changes = answers.withLock { $0.changes }
     let value = try engine.resolve(key, in: domain)?.value
-    answers.withLock { answers in
-      // A change since the look-up began may concern this key.
-      if answers.changes == changes { answers.note(value, for: key) }
+    if !engine.isChanging(key) {
+      answers.withLock { answers in
+        // A change since the look-up began may concern this key.
+        if answers.changes == changes { answers.note(value, for: key) }
+      }
     }
     if value == nil, !filter.isComplete { completeFilter() }
     return value

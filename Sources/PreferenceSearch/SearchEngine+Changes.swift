@@ -3,6 +3,16 @@ import PropertyList
 
 // Changes.
 
+extension Intent {
+  /// The key that the intent sets or removes; nil for other intents.
+  fileprivate var changedKey: Key? {
+    switch self {
+    case .set(let key, _, _, _), .remove(let key, _): key
+    default: nil
+    }
+  }
+}
+
 extension SearchEngine {
   /// Applies the intents without waiting for the answer (see `PersistentPlaces.post`). What they
   /// set is read here at once.
@@ -14,12 +24,37 @@ extension SearchEngine {
     } catch {
       return done(error)
     }
+    beginChanging(intents)
     places.post(intents, by: author) { [weak self] error in
-      self?.forget(intents)
+      self?.endChanging(intents)
       done(error)
     }
     forget(intents)
   }
+
+  /// Has no reader keep what it finds of the keys that the intents set or remove, until
+  /// `endChanging`. What one finds may be older than what another one has found since: the places
+  /// show a posted change, and its end, before the readers are told to forget.
+  private func beginChanging(_ intents: [Intent]) {
+    changing.withLock { changing in
+      for key in intents.compactMap(\.changedKey) { changing[key, default: 0] += 1 }
+    }
+    forget(intents)
+  }
+
+  private func endChanging(_ intents: [Intent]) {
+    // First: a look-up that began before must find that something has changed.
+    forget(intents)
+    changing.withLock { changing in
+      for key in intents.compactMap(\.changedKey) {
+        let count = (changing[key] ?? 1) - 1
+        changing[key] = count == 0 ? nil : count
+      }
+    }
+  }
+
+  /// Whether a posted change of the key, in any domain, is not over.
+  func isChanging(_ key: Key) -> Bool { changing.withLock { $0[key] != nil } }
 
   /// Has the readers look up again the keys that the intents set or remove.
   func forget(_ intents: [Intent]) {

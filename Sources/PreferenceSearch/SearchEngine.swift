@@ -13,8 +13,8 @@ import SystemCalls
 ///
 /// Threads: any. Calls wait as long as those of the places do; a look-up that gets as far as the
 /// languages may also wait 1 s, for all of them (`Languages`). Locks: those of the volatile
-/// places and of `languages`, and `suites`, `lastPath`, `observers` and `readers`, each held
-/// briefly. A reader's lock is taken under `readers`. None is held while the persistent places are
+/// places and of `languages`, and `suites`, `lastPath`, `observers`, `changing` and `readers`, each
+/// held briefly. A reader's lock is taken under `readers`. None is held while the persistent places are
 /// asked or an observer is called.
 public final class SearchEngine: Engine {
   package let places: any PersistentPlaces
@@ -26,6 +26,8 @@ public final class SearchEngine: Engine {
   let lists: ListReader?
   let registered = VolatilePlace(.registered)
   let suites = Mutex(SuiteTable())
+  /// How many posted changes of a key, in any domain, are not over.
+  let changing = Mutex<[Key: Int]>([:])
   /// The search list of the last look-up.
   let lastPath = Mutex<SearchPath?>(nil)
   let languages: Languages
