@@ -65,7 +65,8 @@ import Testing
   func move() throws {
     try withSandbox { sandbox in
       let there = sandbox.shell(
-        "defaults write d K 1; defaults write d K 2; defaults -currentHost write d H 7; defaults history d")
+        "defaults write d K 1; defaults write d K 2; defaults -currentHost write d H 7; defaults history d"
+      )
       #expect(there.output.contains("K: 1 -> 2"), "\(there)")
       sandbox.killOwner(with: SIGTERM)
       sandbox.shell("sed -i '1s/.*/other-boot/; 2s/.*/other/' \(Self.note)")

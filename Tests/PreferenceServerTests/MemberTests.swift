@@ -254,7 +254,8 @@ private final class Owners: Sendable {
       #expect(own() == usual)
       let note = "printf 'boot\\nmachine\\nhost\\n1\\n2\\n3\\n4\\n5\\n'"
       sandbox.shell(
-        "for d in \(usual) $(seq -f '\(usual).%g' 2 70); do mkdir -p $d && \(note) > $d/owner; done")
+        "for d in \(usual) $(seq -f '\(usual).%g' 2 70); do mkdir -p $d && \(note) > $d/owner; done"
+      )
       #expect(own() == usual + ".71")
       sandbox.shell("rm -r \(usual).5")
       #expect(own() == usual + ".5")

@@ -1,4 +1,5 @@
 import PreferenceModel
+import PropertyList
 import SystemCalls
 
 /// The files, links and directories that tools make beside keys while they work (backups, temporary
