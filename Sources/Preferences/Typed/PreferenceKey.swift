@@ -1,5 +1,5 @@
 internal import PreferenceModel
-public import PropertyList
+internal import PropertyList
 
 /// A key with its type and its default, declared once:
 ///
