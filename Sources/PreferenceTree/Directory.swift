@@ -50,7 +50,8 @@ extension Directory {
 
 /// A directory that keys or scratch files lie in. At the root those are a few tools' files.
 protocol FileDirectory: Directory {
-  /// The key that the name means; nil if it means none. It need not exist.
+  /// The key that the name means; nil if it means none. It need not exist, unless the name is one by
+  /// pattern (`NameCodec.patternName`).
   func keyPath(_ name: String, _ engine: any Engine) throws(TreeError) -> KeyPath?
 }
 

@@ -36,7 +36,12 @@ final class DomainDirectory: FileDirectory {
       // A key of its own: this one may lie in the block of its list.
       return KeyPath(domain: domain, key: Key(key.string))
     case .none: return NameCodec.keyOfEscaped(name).map { KeyPath(domain: domain, key: $0) }
-    case .scratch: return nil
+    case .scratch:
+      let key = Key(name)
+      guard NameCodec.patternName(of: key) != nil,
+        (try? engine.resolve(key, in: domain)) != nil
+      else { return nil }
+      return KeyPath(domain: domain, key: key)
     }
   }
 
@@ -44,8 +49,8 @@ final class DomainDirectory: FileDirectory {
     let path = try keyPath(name, tree.engine)
     let found = try path.map { path throws(TreeError) in try tree.lookup(path, now: now) }
     let meaning = NameCodec.decode(name)
-    // Only the name that listings show is invalidated when the key changes.
-    let isOtherName = meaning == .none && path != nil
+    // Only the name that listings show is invalidated whenever the key comes or goes.
+    let isOtherName = (meaning == .none || meaning == .scratch) && path != nil
     if case .found(var entry)? = found {
       if isOtherName { entry.isCacheable = false }
       return .found(entry)

@@ -75,6 +75,12 @@ final class KernelCache {
           path, changeset.version, isGone: item.edit == .remove(key), isSet: item.sets,
           removed: removed[path])
       }
+      // A request knows one of the two names that such a key has.
+      if changesNames, touched.contains(path), NameCodec.patternName(of: key) != nil,
+        let parent = table[path.domain]
+      {
+        invalidateEntry(parent.id, key)
+      }
       if changesNames, !(isOutside && item.sets && item.hadKey) {
         namesChanged(path.domain, at: changeset.time)
       }
@@ -87,9 +93,10 @@ final class KernelCache {
   /// Takes the name of a scratch file, or a link, that a key has now: the file is neither listed
   /// beside the key nor there again after it. A process that has it open keeps its text.
   private func dropScratch(of path: KeyPath) {
-    let name = NameCodec.encode(path.key)
-    let scratchPath = ScratchPath(parent: .domain(path.domain), name: name)
-    guard let node = table[scratchPath], node.scratch != nil else { return }
+    let names = [NameCodec.encode(path.key), NameCodec.patternName(of: path.key)]
+    let parent = ScratchPath.Parent.domain(path.domain)
+    let nodes = names.compactMap { $0 }.compactMap { table[ScratchPath(parent: parent, name: $0)] }
+    guard let node = nodes.first, node.scratch != nil else { return }
     log(.notice("\(node.subject): a temporary file of this name is lost: it is a preference now"))
     table.detach(node)
     append(.invalidateAttributes(node.id))
@@ -200,9 +207,12 @@ final class KernelCache {
     return stored.text ?? values.canonicalText(stored.value)
   }
 
-  /// Invalidates the entry of a key's name in the directory.
+  /// Invalidates the entry of a key's name in the directory, and of its name by pattern.
   func invalidateEntry(_ parent: NodeID, _ key: Key) {
     append(.invalidateEntry(parent: parent, name: NameCodec.encode(key)))
+    if let name = NameCodec.patternName(of: key) {
+      append(.invalidateEntry(parent: parent, name: name))
+    }
   }
 
   /// Invalidates the attributes and pages of a file whose text is different now.

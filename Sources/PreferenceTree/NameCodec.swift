@@ -36,6 +36,16 @@ enum NameCodec {
     return key
   }
 
+  /// Returns the text of a key if it is a name by pattern, which `encode` escapes: `.hidden`. A file
+  /// of that name may have become the key. nil for other keys, and for texts that no file name is.
+  static func patternName(of key: Key) -> String? {
+    let text = key.string
+    guard isScratchPattern(text), text.utf8.count <= longest, text != ".", text != "..",
+      !text.unicodeScalars.contains(where: mustEscape)
+    else { return nil }
+    return text
+  }
+
   private static func escaped(_ text: String, withFirst escapesFirst: Bool) -> String {
     var name = ""
     for (index, character) in text.unicodeScalars.enumerated() {

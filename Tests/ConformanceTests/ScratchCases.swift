@@ -214,6 +214,16 @@ enum ScratchCases {
       #expect(try files.get("d/\(name)") == text && files.type("d/\(name)") == "integer", "\(name)")
       #expect(try files.names("d").contains(name))
     }
+    // The key goes on under the name that the file had.
+    try files.put("d/.hidden", "7\n")
+    #expect(try files.get("d/%2Ehidden") == "7\n" && files.get("d/.hidden") == "7\n")
+    try files.rename("d/4913", "d/Integer", flags: 0)
+    #expect(try files.get("d/Integer") == "5\n")
+    for name in ["4913", "%34913"] {
+      expectRefused(ENOENT) { _ = try files.status("d/\(name)") }
+    }
+    try files.unlink("d/%2Ehidden")
+    expectRefused(ENOENT) { _ = try files.status("d/.hidden") }
     #expect(try files.type("d/.mark") == "scratch")
     #expect(try !files.names("d").contains(".hidden"))
   }

@@ -163,7 +163,7 @@ extension KeyFiles {
       do throws(TreeError) {
         let name = node.scratch?.path.name
         try setKey(path, from: node, isNew: true, now: now)
-        if name != NameCodec.encode(path.key) { showRenamed(path, from: name) }
+        if name != NameCodec.encode(path.key) { reportRenamed(path) }
       } catch  where end != nil && error.mayPass {
         // The store may have been asked for 5 s.
         scratch.noteUse(node, at: .now)
@@ -173,12 +173,9 @@ extension KeyFiles {
     }
   }
 
-  /// Has the kernel look up the names of a key again that was a scratch file of another name.
-  private func showRenamed(_ path: KeyPath, from name: String?) {
-    let encoded = NameCodec.encode(path.key)
-    log(.notice("\(path): this file stayed, and is a preference now; its file name is \(encoded)"))
-    guard let parent = table[path.domain] else { return }
-    if let name { kernel.append(.invalidateEntry(parent: parent.id, name: name)) }
-    kernel.invalidateEntry(parent.id, path.key)
+  /// Logs under which name listings show a key that was a scratch file with a name by pattern.
+  private func reportRenamed(_ path: KeyPath) {
+    let name = NameCodec.encode(path.key)
+    log(.notice("\(path): this file stayed, and is a preference now, which is listed as \(name)"))
   }
 }
