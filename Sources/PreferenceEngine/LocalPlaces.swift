@@ -142,6 +142,7 @@ extension LocalPlaces {
     var absent: [Location] = []
     let mark = store.lists.appearances
     for location in load.locations {
+      if isThere, store.lists.keepNothing(at: location, since: mark) { continue }
       if !isThere {
         isThere = !store.lists.isAbsent(location)
         if !isThere { absent.append(location) }

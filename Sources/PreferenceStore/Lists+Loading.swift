@@ -85,6 +85,28 @@ extension Lists {
     do throws(EngineError) { return try modified(location) == nil } catch { return false }
   }
 
+  /// Keeps in memory that nothing is at the location, if that is so: no list, and nothing that adds
+  /// keys to it. Most places of most domains have nothing. Cost: one stat(2), and a lock or two.
+  /// - Parameter appearances: what the property of that name was before.
+  /// - Returns: whether that was kept; if not, the location must be read.
+  public func keepNothing(at location: Location, since appearances: Int) -> Bool {
+    if isReadOnly || isLoaded(location) { return false }
+    do throws(EngineError) { try requireKnown(location) } catch { return false }
+    if location.place.hasAdditions { loadAdditions(of: location.place) }
+    let start = Instant.now
+    defer { noteReading(since: start) }
+    guard identity(location).isAbsent else { return false }
+    return state.withLock { state in
+      let settings = state.additions.all[location.place]?.settings
+      guard state.directories.appearances == appearances, state.pending[location] == nil,
+        settings?.unreadable[location.domain] == nil, state.additions.added(location).isEmpty,
+        state.adopt(LocationState(), at: location)
+      else { return false }
+      noteLook(location, .decoded([:]), nil, isFirst: true, &state)
+      return true
+    }
+  }
+
   /// Keeps in memory that there is no list at the location, unless a list has appeared since it was
   /// looked for.
   /// - Parameter appearances: what the property of that name was before the list was looked for.

@@ -1,6 +1,7 @@
 import PreferenceEngine
 import PreferenceModel
 import PreferenceSearch
+import PreferenceStore
 import PropertyList
 import StoreAccess
 import Support
@@ -41,6 +42,34 @@ import Testing
       #expect(reader.isAtHand("d"))
       #expect(reader.isAtHand(.global))
       #expect(places.isLoaded(Location(.user, "d")))
+    }
+  }
+
+  @Test("where nothing is, one look suffices; a list, or a fragment that adds keys, is read")
+  func nothing() throws {
+    let prepare = { (sandbox: Sandbox) in
+      sandbox.makeList(sandbox.config + "/d.plist", "dict(K=1)")
+      sandbox.shell("mkdir -p \(sandbox.system)/managed/e.d")
+      sandbox.makeList(sandbox.system + "/managed/e.d/1.plist", "dict(K=2)")
+    }
+    try withPlaces(prepare: prepare) { (_, places: LocalPlaces) throws -> Void in
+      let lists = places.store.lists
+      let (there, added) = (Location(.user, "d"), Location(.managed, "e"))
+      for location in [there, added] {
+        let isKept = lists.keepNothing(at: location, since: lists.appearances)
+        #expect(!isKept && !lists.isLoaded(location))
+        #expect(try places.keys(at: location) == ["K"])
+      }
+      let missing = [Location(.managed, "d"), Location(.host, "d"), Location(.user, "e")]
+      for location in missing {
+        let isKept = lists.keepNothing(at: location, since: lists.appearances)
+        #expect(isKept && lists.isLoaded(location))
+        #expect(try places.keys(at: location) == [])
+      }
+      // A list may have appeared since.
+      let later = Location(.host, "e")
+      let isKept = lists.keepNothing(at: later, since: lists.appearances - 1)
+      #expect(!isKept && !lists.isLoaded(later))
     }
   }
 
