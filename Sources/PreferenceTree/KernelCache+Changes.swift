@@ -19,8 +19,10 @@ extension KernelCache {
     propagate(notice.changeset, touched: [], changesNames: true, isOutside: true)
     // A name that had departed comes back with any value.
     for domain in Set(returned) { entriesChanged(domain, at: notice.changeset.time) }
-    for item in notice.changeset.items where item.edit == .removeDomain {
-      endIfGone(item.location.domain, RemovedValues(of: notice.changeset))
+    let gone = notice.changeset.items.filter { $0.edit == .removeDomain }
+    if !gone.isEmpty {
+      let removed = RemovedValues(of: notice.changeset)
+      for item in gone { endIfGone(item.location.domain, removed) }
     }
     announce(notice, now)
   }

@@ -4,8 +4,8 @@ import PreferenceModel
 /// that precedes the others in the search list.
 struct RemovedValues {
   private var values: [KeyPath: (rank: Int, stored: StoredValue)] = [:]
-  /// The domains that were removed as a whole, the first in the search list first.
-  private var domains: [(rank: Int, name: DomainName, snapshot: LocationSnapshot)] = []
+  /// The domains that were removed as a whole, from each place: the first in the search list first.
+  private var domains: [DomainName: [(rank: Int, snapshot: LocationSnapshot)]] = [:]
 
   /// Collects them. Cost: a look at each item.
   init(of changeset: Changeset) {
@@ -13,14 +13,14 @@ struct RemovedValues {
       let domain = item.location.domain
       switch (item.edit, item.before) {
       case (.removeDomain, .domain(let snapshot)):
-        domains.append((Self.rank(item), domain, snapshot))
+        domains[domain, default: []].append((Self.rank(item), snapshot))
       case (.remove(let key), .value(let stored)):
         let (path, rank) = (KeyPath(domain: domain, key: key), Self.rank(item))
         if values[path].map({ rank < $0.rank }) ?? true { values[path] = (rank, stored) }
       default: break
       }
     }
-    domains.sort { $0.rank < $1.rank }
+    for name in domains.keys { domains[name]?.sort { $0.rank < $1.rank } }
   }
 
   private static func rank(_ item: Changeset.Item) -> Int {
@@ -29,8 +29,6 @@ struct RemovedValues {
 
   subscript(path: KeyPath) -> StoredValue? {
     if let value = values[path] { return value.stored }
-    return domains.lazy.filter { $0.name == path.domain }.compactMap {
-      $0.snapshot.entry(path.key)
-    }.first
+    return domains[path.domain]?.lazy.compactMap { $0.snapshot.entry(path.key) }.first
   }
 }
