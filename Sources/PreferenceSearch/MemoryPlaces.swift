@@ -18,11 +18,13 @@ public final class MemoryPlaces: PersistentPlaces, DurabilityService {
   private let applying = Mutex(())
   private let state = Mutex(State())
   private let observers = ObserverList()
-  /// The error that every change throws; nil: changes are carried out.
+  /// The error that every change throws, and each call that makes changes durable; nil: changes are
+  /// carried out.
   private let refusal: EngineError?
 
   /// Creates empty places.
-  /// - Parameter refusal: the error that every change throws; nil: changes are carried out.
+  /// - Parameter refusal: the error that every change and every synchronization throws; nil: changes
+  ///   are carried out.
   public init(refusing refusal: EngineError? = nil) { self.refusal = refusal }
 
   /// How often a key was looked for so far, by readers and by the rules of changes. A test counts
@@ -110,11 +112,11 @@ public final class MemoryPlaces: PersistentPlaces, DurabilityService {
     observers.add(except: author, observer)
   }
 
-  // There is no disk and no mount to wait for.
+  // There is no disk and no mount to wait for. Where every change is refused, none is durable.
 
-  public func makeDurable() throws(EngineError) {}
-  public func synchronize() throws(EngineError) {}
-  public func save(_ location: Location) throws(EngineError) {}
+  public func makeDurable() throws(EngineError) { if let refusal { throw refusal } }
+  public func synchronize() throws(EngineError) { try makeDurable() }
+  public func save(_ location: Location) throws(EngineError) { try makeDurable() }
 
   public var isReadOnly: Bool { refusal != nil }
   public var isFresh: Bool { true }

@@ -119,13 +119,16 @@ import Testing
     }
   }
 
-  @Test("without prefsd nothing is read, a set is refused, and the log says so")
+  @Test("without prefsd nothing is read, a set is refused, nothing is durable; the log says so")
   func noOwner() throws {
     try withSandbox { sandbox in
       let outcome = sandbox.shell(
-        "PREFSFS_PREFSD=/nope $SAMPLE get K; PREFSFS_PREFSD=/nope $SAMPLE set 1 stay")
-      #expect(outcome.output == "(none)\n")
-      #expect(outcome.status == 0)
+        """
+        export PREFSFS_PREFSD=/nope; $SAMPLE get K; $SAMPLE set 1 stay; echo $?
+        $SAMPLE sync Synchronized text; echo $?
+        """)
+      // The program would end with kill -9 if `synchronize` were true.
+      #expect(outcome.output == "(none)\n0\n1\n", "\(outcome)")
       #expect(outcome.errors.contains("no preferences can be read or set"))
       #expect(outcome.errors.contains("Key0"), "the set that was refused is named")
     }
