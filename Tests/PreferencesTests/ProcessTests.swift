@@ -167,6 +167,19 @@ import Testing
     }
   }
 
+  @Test("updates by several processes are all in the value, and one of a forced key is refused")
+  func updates() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        "for i in 1 2 3 4; do $SAMPLE count 250 & done; wait; defaults read prefs-sample Count")
+      #expect(outcome.output == "1000\n", "\(outcome)")
+      sandbox.makeList(sandbox.system + "/managed/prefs-sample.plist", "dict(Count=5)")
+      sandbox.waitUntil("[ $(defaults read prefs-sample Count) = 5 ]")
+      let refused = sandbox.shell("$SAMPLE count 1")
+      #expect(refused.output.contains("unavailable") && refused.output.contains("Count"))
+    }
+  }
+
   @Test("a copy that fork(2) makes of a program is refused, and the program's sets are kept")
   func copied() throws {
     try withSandbox { sandbox in

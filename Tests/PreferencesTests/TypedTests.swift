@@ -169,6 +169,49 @@ extension PreferenceKey<Int> {
     #expect(defaults.stringArray(forKey: "K") == ["old"])
   }
 
+  @Test("updates by many threads, and sets beside them, are all in the value")
+  func updates() async throws {
+    let (defaults, key) = (defaults, PreferenceKey<[String: Int]>("K", default: ["start": 1]))
+    await withTaskGroup(of: Void.self) { group in
+      for thread in 0..<4 {
+        group.addTask {
+          for _ in 0..<100 { _ = try? defaults.update(key) { $0["\(thread)", default: 0] += 1 } }
+        }
+      }
+    }
+    #expect(defaults[key] == ["start": 1, "0": 100, "1": 100, "2": 100, "3": 100])
+  }
+
+  @Test("an update to nil removes the key; one that changes nothing, or throws, sets nothing")
+  func updateKinds() throws {
+    let key = PreferenceKey<Int?>("K")
+    let two = try defaults.update(key) { $0 = ($0 ?? 1) + 1 }
+    #expect(two == 2 && defaults.integer(forKey: "K") == 2)
+    for _ in 0..<2 {
+      try defaults.update(key) { $0 = nil }
+      #expect(defaults.object(forKey: "K") == nil)
+    }
+    let four = try defaults.update(.tabWidth) { _ in }
+    #expect(four == 4)
+    #expect(defaults.object(forKey: "TabWidth") == nil)
+    #expect(throws: PreferenceError.noValue) {
+      try defaults.update(.tabWidth) { width in
+        width = 5
+        throw PreferenceError.noValue
+      }
+    }
+    #expect(defaults.object(forKey: "TabWidth") == nil)
+    // A value of another place counts too, and one that comes between the two steps.
+    defaults.setPersistentDomain(["TabWidth": 7], forName: UserDefaults.globalDomain)
+    var calls = 0
+    let width = try defaults.update(.tabWidth) { width in
+      calls += 1
+      if calls == 1 { defaults.set(10, forKey: "TabWidth") }
+      width += 1
+    }
+    #expect(width == 11 && calls == 2)
+  }
+
   @Test("the property wrapper reads and sets its key, and observes it")
   func wrapper() async throws {
     @Preference("TabWidth", in: defaults) var tabWidth = 4

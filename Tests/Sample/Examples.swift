@@ -6,6 +6,10 @@ import class Preferences.UserDefaults
 // The Swift code of the documentation, line by line: DocumentationTests compares them. The command
 // `prefs-sample examples` runs it.
 
+extension PreferenceKey<Int> {
+  static var tabWidth: Self { Self("TabWidth", default: 4) }
+}
+
 extension PreferenceKey<Frame> {
   static var frame: Self { Self("Frame", default: Frame()) }
 }
@@ -29,6 +33,11 @@ enum Examples {
     try? await Task.sleep(for: .milliseconds(200))
     told.cancel()
     inMemory()
+    do {
+      try UserDefaults.standard.update(.tabWidth) { width in width += 1 }
+    } catch {
+      print(error)
+    }
     likeFoundation()
     UserDefaults.standard.synchronize()
   }

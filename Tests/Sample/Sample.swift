@@ -17,6 +17,7 @@ enum Sample {
            sample late KEY                     reads it 40 times, 50 ms apart
            sample history KEY                  prints the changes of the key
            sample undo KEY refuse|over|skip    takes all changes of the key back
+           sample count COUNT                  adds 1 to Count that often
            sample frame                        reads Frame twice, sets its height, and reads it
            sample fork                         sets Before, and After once a copy has set Copy
 
@@ -49,6 +50,14 @@ enum Sample {
       say("\(defaults.dictionaryRepresentation()["NSMonthNameArray"] is [String])")
     case ("cloud", 2): cloud(words[1])
     case ("fork", 1): setBesideCopy()
+    case ("count", 2):
+      do {
+        for _ in 0..<(Int(words[1]) ?? 0) {
+          try defaults.update(PreferenceKey("Count", default: 0)) { $0 += 1 }
+        }
+      } catch {
+        say("\(error)")
+      }
     case ("frame", 1):
       for height in [nil, nil, 700] {
         if let height { defaults[.frame].height = height }

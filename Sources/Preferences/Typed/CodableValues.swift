@@ -22,6 +22,8 @@ public enum PreferenceError: Error, Equatable, Sendable {
   /// The value is nil, or has nil inside an array or a dictionary: a property list has nothing that
   /// stands for nil.
   case noValue
+  /// A change was refused, or the owner of the store does not answer. The text says why.
+  case unavailable(String)
 }
 
 extension PreferenceValue where Self: Codable {

@@ -35,6 +35,12 @@ public struct Preference<Value: PreferenceValue>: Sendable {
   /// The preference itself, for its key and its changes.
   public var projectedValue: Self { self }
 
+  /// Changes the value by a function of it: see ``UserDefaults/update(_:_:)``.
+  @discardableResult
+  public func update(_ body: (inout Value) throws -> Void) throws -> Value {
+    try defaults.update(key, body)
+  }
+
   /// The changes of the value from the moment when this property is read, whichever process makes
   /// them.
   public var changes: PreferenceChanges<Value> { defaults.changes(of: key) }

@@ -34,14 +34,12 @@ public struct PreferenceKey<Value: PreferenceValue>: Sendable {
 }
 
 extension UserDefaults {
-  /// The value of a key. Setting it does not wait. A value that cannot be encoded is refused and
+  /// The value of a key. Setting it does not wait. `defaults[.count] += 1` is a read and then a set;
+  /// ``update(_:_:)`` loses no change in between. A value that cannot be encoded is refused and
   /// logged; ``set(_:for:)`` throws instead. Reading it costs what `integer(forKey:)` does.
   public subscript<Value>(key: PreferenceKey<Value>) -> Value {
     // Inlined, so that the caller's compiler makes it for the caller's type.
-    @inlinable get {
-      guard let found = value(key.name) else { return key.defaultValue }
-      return Value.value(from: found) ?? value(found, of: key)
-    }
+    @inlinable get { typed(value(key.name), of: key) }
     set {
       do {
         try set(newValue, for: key)
@@ -51,13 +49,19 @@ extension UserDefaults {
     }
   }
 
+  /// Returns what is found of a key as its type, and logs where it cannot be read.
+  @inlinable func typed<Value>(
+    _ found: PropertyList.Value?, of key: PreferenceKey<Value>
+  ) -> Value {
+    guard let found else { return key.defaultValue }
+    return Value.value(from: found) ?? value(found, of: key)
+  }
+
   /// Sets a key, without waiting. Throws what the value's encoding throws.
   public func set<Value>(_ value: Value, for key: PreferenceKey<Value>) throws {
+    let list = try value.listIfPresent()
     noteReplacement(of: key)
-    if let optional = value as? any Absentable, optional.isAbsent {
-      return removeObject(forKey: key.name)
-    }
-    set(try value.propertyList(), key.name)
+    if let list { set(list, key.name) } else { removeObject(forKey: key.name) }
   }
 
   /// Removes a key from the user's list. Another place's value is read then, or else the default.
@@ -77,6 +81,14 @@ extension PreferenceKey {
     var ignored: [String] = []
     let value = Value.value(from: found, filledFrom: defaultValue, ignored: &ignored)
     return (value, ignored)
+  }
+}
+
+extension PreferenceValue {
+  /// Returns the property list of the value; nil if the value stands for a missing key.
+  func listIfPresent() throws -> PropertyList.Value? {
+    if let optional = self as? any Absentable, optional.isAbsent { return nil }
+    return try propertyList()
   }
 }
 

@@ -6,7 +6,7 @@ public import PropertyList
 
 extension UserDefaults {
   /// Whether this is the class itself, so that no member can be overridden.
-  private var isPlain: Bool { type(of: self) == UserDefaults.self }
+  var isPlain: Bool { type(of: self) == UserDefaults.self }
 
   /// Returns the value that the search list gives; in a subclass, the one that its
   /// `object(forKey:)` gives. A list that cannot be read is logged and gives nil.
