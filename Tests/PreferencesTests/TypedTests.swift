@@ -66,6 +66,18 @@ extension PreferenceKey<Int> {
     roundTrip(Level.high, .low)
     roundTrip(Frame(width: 1, home: URL(string: "https://a.b")), Frame())
     roundTrip([Theme.dark, .light], [])
+    roundTrip(UUID(), UUID())
+    roundTrip(Set(["b", "a", "é"]), [])
+    roundTrip(Set([10, 9, -1]), [])
+    for text in ["12.34", "-0.1", "12345678901234567890.123456789", "1e100"] {
+      roundTrip(try #require(Decimal(string: text)), 0)
+    }
+    for parts in [(0, 0), (1, 0), (0, 1), (-1, -1), (0, 100_000_000_000_000_000), (1 << 62, 1)] {
+      roundTrip(
+        Duration(secondsComponent: Int64(parts.0), attosecondsComponent: Int64(parts.1)), .zero)
+    }
+    roundTrip(1..<5, 0..<1)
+    roundTrip("a"..."b", "-"..."-")
   }
 
   @Test("a Codable value is stored as a dictionary that others can read, not as an archive")
@@ -122,6 +134,24 @@ extension PreferenceKey<Int> {
     defaults[key].width = 5
     read.width = 5
     #expect(defaults[key] == read)
+  }
+
+  @Test("what a person writes for values that are not scalars of a list is read")
+  func written() {
+    defaults.setValuesForKeys([
+      "D": 12.34, "E": "12.5 ", "F": "12 apples", "T": 1.5, "U": "2", "V": "soon", "R": [3, 1],
+      "S": [1, 1],
+    ])
+    #expect(defaults[PreferenceKey<Decimal?>("D")] == Decimal(string: "12.34"))
+    #expect(defaults[PreferenceKey<Decimal?>("E")] == Decimal(string: "12.5"))
+    #expect(defaults[PreferenceKey<Decimal?>("F")] == nil)
+    #expect(defaults[PreferenceKey<Duration?>("T")] == .milliseconds(1500))
+    #expect(defaults[PreferenceKey<Duration?>("U")] == .seconds(2))
+    #expect(defaults[PreferenceKey<Duration?>("V")] == nil)
+    #expect(defaults[PreferenceKey<Range<Int>?>("R")] == nil)
+    #expect(defaults[PreferenceKey<Set<Int>?>("S")] == [1])
+    defaults[PreferenceKey<Set<Int>>("S", default: [])] = [10, 9, -1]
+    #expect(defaults.object(forKey: "S") as? [Int] == [-1, 9, 10])
   }
 
   @Test("in an array, members that are not stored come from the type's own defaults")
@@ -210,6 +240,16 @@ extension PreferenceKey<Int> {
       width += 1
     }
     #expect(width == 11 && calls == 2)
+  }
+
+  @Test("a wrapper of an optional needs no initial value")
+  func optionalWrapper() {
+    @Preference("Name", in: defaults) var name: String?
+    #expect(name == nil)
+    name = "x"
+    #expect(name == "x" && defaults.value(forKey: "Name") as? String == "x")
+    defaults.setValue(nil, forKey: "Name")
+    #expect(name == nil)
   }
 
   @Test("the property wrapper reads and sets its key, and observes it")

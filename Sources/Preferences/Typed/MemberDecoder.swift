@@ -30,10 +30,11 @@ struct MemberDecoder: Decoder {
   /// Returns the value of the type that the list stands for.
   func read<Whole: Decodable>(_ type: Whole.Type) throws -> Whole {
     if let scalar = type as? any ScalarMember.Type { return try read(scalar, as: type) }
-    if type == URL.self, list.dictionary == nil {
+    if list.isScalar, type == URL.self {
       guard let url = Self.url(list) as? Whole else { throw mismatch(type) }
       return url
     }
+    if list.isScalar, let plain = type as? any PlainMember.Type { return try read(plain, as: type) }
     do {
       return try Whole(from: self)
     } catch {
@@ -46,10 +47,10 @@ struct MemberDecoder: Decoder {
     }
   }
 
-  private func read<Scalar: ScalarMember, Whole>(
-    _ scalar: Scalar.Type, as type: Whole.Type
+  private func read<Known: PreferenceValue, Whole>(
+    _ known: Known.Type, as type: Whole.Type
   ) throws -> Whole {
-    guard let value = Scalar.value(from: list) as? Whole else { throw mismatch(type) }
+    guard let value = Known.value(from: list) as? Whole else { throw mismatch(type) }
     return value
   }
 
@@ -104,7 +105,16 @@ extension String: ScalarMember {}
 extension Date: ScalarMember {}
 extension Data: ScalarMember {}
 
+/// A type whose encoding is a container, though a person writes its values as scalars.
+private protocol PlainMember: PreferenceValue {}
+
+extension Decimal: PlainMember {}
+extension Duration: PlainMember {}
+
 extension Value {
+  /// Whether it is no container.
+  fileprivate var isScalar: Bool { kind != .array && kind != .dictionary }
+
   /// Whether it is what Foundation's encoder writes for nil.
   fileprivate var isNull: Bool { self == "$null" }
 }

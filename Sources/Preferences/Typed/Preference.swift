@@ -21,6 +21,13 @@ public struct Preference<Value: PreferenceValue>: Sendable {
     self.init(PreferenceKey(name, default: wrappedValue), in: defaults)
   }
 
+  /// Creates a preference with this name and without a default: its value is nil if there is none.
+  public init<Wrapped>(
+    _ name: String, in defaults: UserDefaults = .standard
+  ) where Value == Wrapped? {
+    self.init(PreferenceKey(name, default: nil), in: defaults)
+  }
+
   /// Creates a preference for a key.
   public init(_ key: PreferenceKey<Value>, in defaults: UserDefaults = .standard) {
     (self.key, self.defaults) = (key, defaults)

@@ -1,8 +1,9 @@
 import Foundation
 public import PropertyList
 
-/// A type whose values can be kept as preferences: types of the standard library and of Foundation,
-/// enumerations by their raw values, and your own Codable types. These are kept as dictionaries and
+/// A type whose values can be kept as preferences: types of the standard library and of Foundation
+/// (numbers, strings, booleans, dates, data, URLs, UUIDs, `Decimal`, `Duration`, arrays, sets, ranges,
+/// dictionaries with strings as keys), enumerations by their raw values, and your own Codable types. These are kept as dictionaries and
 /// arrays that every program can read, not as archives. Your own types need only declare the
 /// conformance:
 ///

@@ -221,6 +221,12 @@ open class UserDefaults: @unchecked Sendable {
     set(ArchivedURL.value(url), defaultName)
   }
 
+  /// Returns what ``object(forKey:)`` does, for programs that use key-value coding.
+  open func value(forKey key: String) -> Any? { object(forKey: key) }
+
+  /// Does what ``set(_:forKey:)-(Any?,_)`` does, for programs that use key-value coding.
+  open func setValue(_ value: Any?, forKey key: String) { set(value, forKey: key) }
+
   /// Removes the key from the first of the cloud, the host's list and the user's list that has it.
   /// If a different place has the key too, its value is read from then on.
   open func removeObject(forKey defaultName: String) { change([Key(defaultName): nil]) }
