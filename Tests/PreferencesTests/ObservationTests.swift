@@ -195,6 +195,55 @@ import PropertyList
     observation.cancel()
   }
 
+  @Test("an observer of all keys is told what changed, by key, and of nothing else")
+  func all() throws {
+    let told = Told()
+    defaults.set(1, forKey: "A")
+    let observation = defaults.observeAll { changes in
+      let lines = changes.filter { $0.key != "Last" }.sorted { $0.key < $1.key }
+        .map { key, change -> String in
+          let values = [change.old, change.new].map { $0.flatMap { Int.value(from: $0) } ?? -1 }
+          return "\(key) \(values[0]) \(values[1])\(change.isOwn ? " own" : "")"
+        }
+      if !lines.isEmpty { told.add(lines.joined(separator: ", ")) }
+    }
+    settle()
+    defaults.setValuesForKeys(["A": 1, "B": 2, "C": 3])
+    settle()
+    defaults.removeObject(forKey: "B")
+    settle()
+    defaults.register(defaults: ["A": 9, "D": 4])
+    settle()
+    _ = try defaults.session.engine.apply(
+      [.set("C", defaults.domain, 5, .unknown)], by: Author.unique())
+    settle()
+    defaults.setPersistentDomain(["K": 7], forName: "suite")
+    defaults.addSuite(named: "suite")
+    settle()
+    #expect(
+      told.lines(5) == [
+        "B -1 2 own, C -1 3 own", "B 2 -1 own", "D -1 4 own", "C 3 5", "K -1 7 own",
+      ])
+    observation.cancel()
+    defaults.set(8, forKey: "A")
+    settle()
+    #expect(told.lines(5).count == 5)
+  }
+
+  @Test("a sequence with the initial value begins with it, and misses no change after it")
+  func initial() async {
+    let key = PreferenceKey("K", default: 0)
+    for round in 1...50 {
+      defaults[key] = round
+      var changes = defaults.changes(of: key, withInitial: true).makeAsyncIterator()
+      defaults[key] = -round
+      let first = await changes.next()
+      let second = await changes.next()
+      #expect(first == PreferenceChange(old: round, new: round, isOwn: false))
+      #expect(second?.old == round && second?.new == -round)
+    }
+  }
+
   @Test("a sequence of changes ends with its task")
   func sequence() async {
     let (defaults, told) = (defaults, Told())

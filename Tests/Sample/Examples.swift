@@ -33,6 +33,7 @@ enum Examples {
     try? await Task.sleep(for: .milliseconds(200))
     told.cancel()
     inMemory()
+    observeAll()
     do {
       try UserDefaults.standard.update(.tabWidth) { width in width += 1 }
     } catch {
@@ -40,6 +41,13 @@ enum Examples {
     }
     likeFoundation()
     UserDefaults.standard.synchronize()
+  }
+
+  private static func observeAll() {
+    let observation = UserDefaults.standard.observeAll { changes in
+      for (key, change) in changes { print(key, change.new as Any, change.isOwn) }
+    }
+    observation.cancel()
   }
 
   private static func inMemory() {

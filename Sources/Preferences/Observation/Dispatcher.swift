@@ -8,7 +8,8 @@ internal import SystemCalls
 /// other, on a thread of its own, which starts with the first observation.
 ///
 /// Promises: from the moment when `add` returns, an observation is told of the changes of its key's
-/// effective value in order, each with the value before, and of nothing else. Changes that follow
+/// effective value, or of those of all keys of its domain, in order, each with the value before, and
+/// of nothing else. Changes that follow
 /// each other before the thread looks are told as one, and one that is undone before then is not
 /// told. A change is told as this process's own only if no other process's change can be a part of
 /// it.
@@ -43,17 +44,23 @@ final class Dispatcher: Sendable {
     case unknown
   }
 
-  fileprivate struct Observation: Sendable {
-    var key: Key
+  /// What an observation observes.
+  fileprivate struct Target: Sendable {
+    /// The key; nil: every key of the domain.
+    var key: Key?
     var reader: DomainReader
-    /// The value last told, or the first that was read.
-    var last: Value?
-    /// Whether `add` is still reading its first value.
+    var body: @Sendable ([Key: Change]) -> Void
+  }
+
+  fileprivate struct Observation: Sendable {
+    let target: Target
+    /// The values last told, or the first that were read.
+    var last: ValueDictionary = [:]
+    /// Whether `add` is still reading its first values.
     var isNew = true
-    /// The changes of the key by this process that came after the last one by another process,
+    /// The changes by this process that came after the last one of the key by another process,
     /// oldest first.
-    var own: [Event] = []
-    var body: @Sendable (Change) -> Void
+    var own: [Key: [Event]] = [:]
   }
 
   fileprivate struct State {
@@ -61,7 +68,7 @@ final class Dispatcher: Sendable {
     var lastNumber: UInt64 = 0
   }
 
-  /// The most own changes that an observation remembers until it is told of them. Beyond that the
+  /// The most own changes of a key that an observation remembers until it is told of them. Beyond that the
   /// older half is forgotten, and may be told as another process's.
   fileprivate static let mostRemembered = 4096
 
@@ -75,28 +82,47 @@ final class Dispatcher: Sendable {
 
   deinit { worker.beginStop() }
 
-  /// Begins to observe a key. Reads its value, and waits for the owner as a read does.
+  /// Begins to observe a key, or all keys of a domain (nil). Reads their values, and waits for the
+  /// owner as a read does.
+  /// - Parameter initial: is called with the values from which the first changes are told.
   /// - Returns: the observation's number, for `remove`.
   func add(
-    _ key: Key, in domain: DomainName, _ body: @escaping @Sendable (Change) -> Void
+    _ key: Key?, in domain: DomainName, initial: ((ValueDictionary) -> Void)? = nil,
+    _ body: @escaping @Sendable ([Key: Change]) -> Void
   ) -> UInt64 {
     start()
-    let observation = Observation(key: key, reader: engine.reader(of: domain), body: body)
+    let target = Target(key: key, reader: engine.reader(of: domain), body: body)
+    let observation = Observation(target: target)
     // Before the value is read: a change that is reported to nobody is in that value.
     let number = state.withLock { state in
       state.lastNumber += 1
       state.observations[state.lastNumber] = observation
       return state.lastNumber
     }
-    // The store reports changed keys only of lists that have been read, so the value is read here.
-    // If it cannot be read now, it is told as a change when it can.
-    let value = (try? observation.reader.value(key)) ?? nil
+    // The store reports changed keys only of lists that have been read, so the values are read here.
+    // Those that cannot be read now are told as changes when they can.
+    let values = (try? Self.values(of: target, engine)) ?? [:]
+    initial?(values)
     state.withLock { state in
-      state.observations[number]?.last = value
+      state.observations[number]?.last = values
       state.observations[number]?.isNew = false
       worker.put { $0.append(Event(domain: domain, key: key, maker: .unknown)) }
     }
     return number
+  }
+
+  private static func values(
+    of target: Target, _ engine: SearchEngine
+  ) throws(EngineError) -> ValueDictionary {
+    let keys: Set<Key>
+    if let key = target.key {
+      keys = [key]
+    } else {
+      keys = try engine.allKeys(of: target.reader.domain)
+    }
+    var values: ValueDictionary = [:]
+    for key in keys { values[key] = try target.reader.value(key) }
+    return values
   }
 
   /// Ends an observation. Its body is called at most once more, for a change that is being told at
@@ -119,9 +145,9 @@ final class Dispatcher: Sendable {
   func put(_ events: [Event]) {
     state.withLock { state in
       for event in events where event.maker == .other { state.note(event) }
-      let keys = Set(state.observations.values.map(\.key))
+      let keys = Set(state.observations.values.map(\.target.key))
       let concerned = events.filter { event in
-        event.key.map { keys.contains($0) } ?? !keys.isEmpty
+        event.key == nil ? !keys.isEmpty : keys.contains(event.key) || keys.contains(nil)
       }
       // Under the lock, so that what is noted and what is put have one order.
       if !concerned.isEmpty { worker.put { $0 += concerned } }
@@ -155,17 +181,46 @@ final class Dispatcher: Sendable {
 extension Dispatcher.State {
   /// Records, for the observations of the event's key, which process changed it last.
   fileprivate mutating func note(_ event: Dispatcher.Event) {
-    for (number, observation) in observations
-    where observation.key == event.key && observation.reader.domain == event.domain {
-      guard event.maker == .own else {
-        observations[number]?.own = []
-        continue
-      }
-      observations[number]?.own.append(event)
-      if observation.own.count >= Dispatcher.mostRemembered {
-        observations[number]?.own.removeFirst(Dispatcher.mostRemembered / 2)
-      }
+    guard let key = event.key else { return }
+    for number in Array(observations.keys) {
+      guard let target = observations[number]?.target, target.reader.domain == event.domain,
+        target.key == nil || target.key == key
+      else { continue }
+      observations[number]?.note(event, of: key)
     }
+  }
+}
+
+extension Dispatcher.Observation {
+  /// Records which process changed the key last.
+  fileprivate mutating func note(_ event: Dispatcher.Event, of key: Key) {
+    guard event.maker == .own else {
+      own[key] = nil
+      return
+    }
+    own[key, default: []].append(event)
+    if let count = own[key]?.count, count > Dispatcher.mostRemembered {
+      own[key]?.removeFirst(Dispatcher.mostRemembered / 2)
+    }
+  }
+
+  /// Records the value that was read of a key.
+  /// - Parameter events: those that may have changed it.
+  /// - Returns: the change to tell; nil if the value is the one last told.
+  fileprivate mutating func note(
+    _ new: Value?, of key: Key, _ events: [Dispatcher.Event]
+  ) -> Dispatcher.Change? {
+    let old = last[key]
+    guard old != new else { return nil }
+    last[key] = new
+    // Own changes that were undone before the thread looked stay in `own` until a later one is
+    // seen.
+    let known = own[key] ?? []
+    let index = known.lastIndex { $0.explains(new) }
+    if let index { own[key]?.removeFirst(index) }
+    let isVolatile = known.isEmpty && events.contains { $0.maker == .own && $0.explains(new) }
+    let isOwn = !events.contains { $0.maker == .other } && (index != nil || isVolatile)
+    return Dispatcher.Change(old: old, new: new, isOwn: isOwn)
   }
 }
 
@@ -178,16 +233,23 @@ extension Dispatcher {
     _ events: [Event], _ state: Monitor<State>, _ engine: SearchEngine,
     _ worker: BatchWorker<[Event]>
   ) {
+    // Without the values last told: a second reference to them would have the next change copy them.
     let all = state.withLock { state in
-      state.observations.filter { !$0.value.isNew }.sorted { $0.key < $1.key }
+      state.observations.filter { !$0.value.isNew }.map { ($0.key, $0.value.target) }
+        .sorted { $0.0 < $1.0 }
     }
     var isLate = false
-    for (number, observation) in all {
-      let concerned = events.filter { $0.concerns(observation.key, observation.reader, engine) }
+    for (number, target) in all {
+      let concerned = events.filter { $0.concerns(target.key, target.reader, engine) }
       guard !concerned.isEmpty else { continue }
       do throws(EngineError) {
-        let new = try observation.reader.value(observation.key)
-        if let change = note(new, number, concerned, state) { observation.body(change) }
+        var found: [Key: Value?] = [:]
+        for key in try keys(of: target, number, concerned, engine, state) {
+          let value = try target.reader.value(key)
+          found.updateValue(value, forKey: key)
+        }
+        let changes = note(found, number, concerned, state)
+        if !changes.isEmpty { target.body(changes) }
       } catch  where [.system(.timedOut), .ownerGone].contains(error.reason) {
         isLate = true
       } catch {
@@ -202,22 +264,34 @@ extension Dispatcher {
   /// Milliseconds before a value is read again that the owner did not give in time.
   private static let retryPause: UInt32 = 100
 
-  /// Records the value that was read for an observation.
-  /// - Returns: the change to tell; nil if the value is the one last told, or the observation has
-  ///   ended.
+  /// The keys that the events may have changed for an observation.
+  private static func keys(
+    of target: Target, _ number: UInt64, _ events: [Event], _ engine: SearchEngine,
+    _ state: Monitor<State>
+  ) throws(EngineError) -> Set<Key> {
+    if let key = target.key { return [key] }
+    let named = events.compactMap(\.key)
+    if named.count == events.count { return Set(named) }
+    let known = state.withLock { $0.observations[number]?.last.keys ?? [] }
+    return try engine.allKeys(of: target.reader.domain).union(known)
+  }
+
+  /// Records the values that were read for an observation.
+  /// - Returns: the changes to tell; none if the observation has ended.
   private static func note(
-    _ new: Value?, _ number: UInt64, _ events: [Event], _ state: Monitor<State>
-  ) -> Change? {
-    state.withLock { state in
-      guard let known = state.observations[number], known.last != new else { return nil }
-      state.observations[number]?.last = new
-      // Own changes that were undone before the thread looked stay in `own` until a later one is
-      // seen.
-      let index = known.own.lastIndex { $0.explains(new) }
-      if let index { state.observations[number]?.own.removeFirst(index) }
-      let isVolatile = known.own.isEmpty && events.contains { $0.maker == .own && $0.explains(new) }
-      let isOwn = !events.contains { $0.maker == .other } && (index != nil || isVolatile)
-      return Change(old: known.last, new: new, isOwn: isOwn)
+    _ found: [Key: Value?], _ number: UInt64, _ events: [Event], _ state: Monitor<State>
+  ) -> [Key: Change] {
+    let named = Dictionary(grouping: events.filter { $0.key != nil }) { $0.key }
+    let general = events.filter { $0.key == nil }
+    return state.withLock { state in
+      var changes: [Key: Change] = [:]
+      for (key, new) in found {
+        let events = general + (named[key] ?? [])
+        if let change = state.observations[number]?.note(new, of: key, events) {
+          changes[key] = change
+        }
+      }
+      return changes
     }
   }
 }
@@ -232,11 +306,12 @@ extension Dispatcher.Event {
     if case .set(_, let value, _) = item.edit { self.value = value }
   }
 
-  /// Whether the event may change the effective value of the key for this reader.
+  /// Whether the event may change the effective value of the key, or of any key (nil), for this
+  /// reader.
   fileprivate func concerns(
-    _ key: Key, _ reader: DomainReader, _ engine: SearchEngine
+    _ key: Key?, _ reader: DomainReader, _ engine: SearchEngine
   ) -> Bool {
-    guard self.key == nil || self.key == key else { return false }
+    guard self.key == nil || key == nil || self.key == key else { return false }
     return domain == reader.domain || engine.inherits(reader.domain, from: domain)
   }
 

@@ -1,4 +1,4 @@
-internal import PropertyList
+public import PropertyList
 
 /// A change of a key's effective value.
 public struct PreferenceChange<Value: Sendable>: Sendable {
@@ -12,7 +12,7 @@ public struct PreferenceChange<Value: Sendable>: Sendable {
 
 extension PreferenceChange: Equatable where Value: Equatable {}
 
-/// An observation of a key. It ends when it is cancelled or released.
+/// An observation of a key, or of all keys. It ends when it is cancelled or released.
 public final class PreferenceObservation: Sendable {
   private let dispatcher: Dispatcher
   private let number: UInt64
@@ -44,8 +44,16 @@ extension UserDefaults {
   public func observe<Value>(
     _ key: PreferenceKey<Value>,
     _ body: @escaping @Sendable (PreferenceChange<Value>) -> Void
+  ) -> PreferenceObservation { observe(key, initial: nil, body) }
+
+  /// - Parameter initial: is called with the value from which the first change is told, before this
+  ///   call returns.
+  func observe<Value>(
+    _ key: PreferenceKey<Value>, initial: ((Value) -> Void)?,
+    _ body: @escaping @Sendable (PreferenceChange<Value>) -> Void
   ) -> PreferenceObservation {
-    observation(of: key.name) { change in
+    let tell = { (values: ValueDictionary) -> Void in initial?(key.typed(values[Key(key.name)])) }
+    return observation(of: key.name, initial: tell) { change in
       let (old, new) = (key.typed(change.old), key.typed(change.new))
       // As values of the type they may be the same: a default, and the same value set.
       if let before = try? old.propertyList(), let after = try? new.propertyList(), before == after
@@ -62,23 +70,50 @@ extension UserDefaults {
     _ defaultName: String,
     _ body: @escaping @Sendable (_ old: Any?, _ new: Any?, _ isOwn: Bool) -> Void
   ) -> PreferenceObservation {
-    observation(of: defaultName) { change in
+    observation(of: defaultName, initial: nil) { change in
       body(change.old.map(Objects.object), change.new.map(Objects.object), change.isOwn)
     }
   }
 
   private func observation(
-    of name: String, _ body: @escaping @Sendable (Dispatcher.Change) -> Void
+    of name: String, initial: ((ValueDictionary) -> Void)?,
+    _ body: @escaping @Sendable (Dispatcher.Change) -> Void
   ) -> PreferenceObservation {
     let dispatcher = session.dispatcher
-    return PreferenceObservation(dispatcher, dispatcher.add(Key(name), in: domain, body))
+    let number = dispatcher.add(Key(name), in: domain, initial: initial) { changes in
+      for change in changes.values { body(change) }
+    }
+    return PreferenceObservation(dispatcher, number)
+  }
+
+  /// Calls the body whenever the effective value of any key differs from the value last reported, as
+  /// ``observe(_:_:)-(PreferenceKey<Value>,_)`` does: keys of the domain, of its suites and of the
+  /// global domain, registered defaults, arguments. What changed at once, for instance in an editor,
+  /// is reported together, by key. Cost: the call reads every key, and so does a change after which a
+  /// list is read again as a whole; any other costs O(changed keys).
+  ///
+  /// - Returns: the observation, which ends when it is released: keep it.
+  public func observeAll(
+    _ body: @escaping @Sendable ([String: PreferenceChange<PropertyList.Value?>]) -> Void
+  ) -> PreferenceObservation {
+    let dispatcher = session.dispatcher
+    let number = dispatcher.add(nil, in: domain) { changes in
+      let named = changes.map { key, change in
+        (key.string, PreferenceChange(old: change.old, new: change.new, isOwn: change.isOwn))
+      }
+      body(Dictionary(named) { first, _ in first })
+    }
+    return PreferenceObservation(dispatcher, number)
   }
 
   /// Returns the changes of a key's effective value from the moment of the call, as a sequence that
   /// does not end. Changes that have not been consumed yet are kept in memory, without a limit.
-  public func changes<Value>(of key: PreferenceKey<Value>) -> PreferenceChanges<Value> {
-    PreferenceChanges(self, key)
-  }
+  /// - Parameter withInitial: whether the sequence begins with the present value, as a change from
+  ///   that value to itself. A loop that shows the value needs no read before it, after which a
+  ///   change might be missed.
+  public func changes<Value>(
+    of key: PreferenceKey<Value>, withInitial: Bool = false
+  ) -> PreferenceChanges<Value> { PreferenceChanges(self, key, withInitial: withInitial) }
 }
 
 /// The changes of a preference, for `for await change in ...`. If several loops use one sequence,
@@ -86,9 +121,15 @@ extension UserDefaults {
 public struct PreferenceChanges<Value: PreferenceValue>: AsyncSequence, Sendable {
   private let stream: AsyncStream<PreferenceChange<Value>>
 
-  init(_ defaults: UserDefaults, _ key: PreferenceKey<Value>) {
+  init(_ defaults: UserDefaults, _ key: PreferenceKey<Value>, withInitial: Bool) {
     stream = AsyncStream { continuation in
-      let observation = defaults.observe(key) { change in continuation.yield(change) }
+      let initial = { (value: Value) -> Void in
+        guard withInitial else { return }
+        continuation.yield(PreferenceChange(old: value, new: value, isOwn: false))
+      }
+      let observation = defaults.observe(key, initial: initial) { change in
+        continuation.yield(change)
+      }
       continuation.onTermination = { _ in observation.cancel() }
     }
   }

@@ -51,4 +51,9 @@ public struct Preference<Value: PreferenceValue>: Sendable {
   /// The changes of the value from the moment when this property is read, whichever process makes
   /// them.
   public var changes: PreferenceChanges<Value> { defaults.changes(of: key) }
+
+  /// The changes as ``changes`` has them, the first of which has the present value, if asked for.
+  public func changes(withInitial: Bool) -> PreferenceChanges<Value> {
+    defaults.changes(of: key, withInitial: withInitial)
+  }
 }
