@@ -9,7 +9,9 @@ import Testing
     .deletingLastPathComponent().deletingLastPathComponent()
   private static let catalogue = "Sources/Preferences/Preferences.docc/"
   private static let contract = "Sources/PreferenceTree/PreferenceTree.docc/"
-  static let articles = ["Preferences", "ComingFromUserDefaults"].map { catalogue + $0 + ".md" }
+  static let articles = ["Preferences", "ComingFromUserDefaults", "ProgramsForSeveralSystems"].map {
+    catalogue + $0 + ".md"
+  }
   static let sessions = [
     "README.md",
     catalogue + "Preferences.md",

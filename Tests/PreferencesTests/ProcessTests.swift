@@ -167,6 +167,19 @@ import Testing
     }
   }
 
+  @Test("preferences that are kept in memory leave no file and no process")
+  func inMemory() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        $SAMPLE memory; PREFSFS_IN_MEMORY=1 $SAMPLE set 3 stay; PREFSFS_IN_MEMORY=1 $SAMPLE get Key0
+        find \(sandbox.root) -type f -o -type s
+        """)
+      #expect(outcome.output == "true [1, 2] true true\n(none)\n", "\(outcome)")
+      #expect(sandbox.shell("$SAMPLE set 1 stay; $SAMPLE get Key0").output == "0\n")
+    }
+  }
+
   @Test("updates by several processes are all in the value, and one of a forced key is refused")
   func updates() throws {
     try withSandbox { sandbox in

@@ -1,7 +1,9 @@
 import Foundation
-import Preferences
 
-import class Preferences.UserDefaults
+#if canImport(Preferences)
+  import Preferences
+  import class Preferences.UserDefaults
+#endif
 
 // The Swift code of the documentation, line by line: DocumentationTests compares them. The command
 // `prefs-sample examples` runs it.
@@ -19,6 +21,27 @@ struct Frame: Codable, PreferenceValue {
   var height = 600
 }
 
+final class Settings {
+  private let defaults: UserDefaults
+  init(_ defaults: UserDefaults = .standard) { self.defaults = defaults }
+  var tabWidth: Int {
+    get { defaults.object(forKey: "TabWidth") as? Int ?? 4 }
+    set { defaults.set(newValue, forKey: "TabWidth") }
+  }
+}
+
+extension Settings {
+  func whenTabWidthChanges(_ body: @escaping @Sendable () -> Void) -> Any {
+    #if canImport(Preferences)
+      return defaults.observe("TabWidth") { _, _, _ in body() }
+    #else
+      return NotificationCenter.default.addObserver(
+        forName: UserDefaults.didChangeNotification, object: defaults, queue: nil
+      ) { _ in body() }
+    #endif
+  }
+}
+
 enum Examples {
   static func run() async {
     @Preference("TabWidth") var tabWidth = 4
@@ -34,6 +57,7 @@ enum Examples {
     told.cancel()
     inMemory()
     observeAll()
+    severalSystems()
     do {
       try UserDefaults.standard.update(.tabWidth) { width in width += 1 }
     } catch {
@@ -54,6 +78,12 @@ enum Examples {
     let defaults = UserDefaults.inMemory()
     defaults[.frame] = Frame(width: 1, height: 1)
     precondition(defaults[.frame].width == 1)
+  }
+
+  private static func severalSystems() {
+    let settings = Settings(.inMemory())
+    withExtendedLifetime(settings.whenTabWidthChanges {}) { settings.tabWidth = 2 }
+    precondition(settings.tabWidth == 2)
   }
 
   private static func likeFoundation() {

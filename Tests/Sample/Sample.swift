@@ -18,6 +18,7 @@ enum Sample {
            sample history KEY                  prints the changes of the key
            sample undo KEY refuse|over|skip    takes all changes of the key back
            sample count COUNT                  adds 1 to Count that often
+           sample memory                       sets keys in memory, and prints them
            sample frame                        reads Frame twice, sets its height, and reads it
            sample fork                         sets Before, and After once a copy has set Copy
 
@@ -26,6 +27,7 @@ enum Sample {
   static func run(_ arguments: [String]) -> Int32 {
     // The words from the first option on are the argument domain.
     let words = arguments.prefix { !$0.hasPrefix("-") }
+    if words == ["memory"] { return memory() }
     let defaults = UserDefaults.standard
     switch (words.first, words.count) {
     case ("history", 2): history(words[1])
@@ -75,6 +77,17 @@ enum Sample {
       print(usage, terminator: "")
       return 2
     }
+    return 0
+  }
+
+  private static func memory() -> Int32 {
+    let isInMemory = UserDefaults.keepInMemory()
+    let defaults = UserDefaults.standard
+    UserDefaults(suiteName: "mock")?.set(2, forKey: "Mock")
+    defaults.set(1, forKey: "Own")
+    defaults.addSuite(named: "mock")
+    let numbers = ["Own", "Mock"].map { defaults.integer(forKey: $0) }
+    say("\(isInMemory) \(numbers) \(defaults.synchronize()) \(UserDefaults.keepInMemory())")
     return 0
   }
 

@@ -11,11 +11,13 @@ internal import SystemCalls
 /// arguments, observers.
 ///
 /// Promises: the shared session connects to the owner of the store when it is made, and starts one
-/// if there is none. If the owner is stopped, or cannot be started at the moment, it goes on
-/// without it, and connects later. If no owner can be had at all (there is no `prefsd`), only
-/// arguments and registered defaults can be read, changes are refused, and the log says so.
+/// if there is none; but not in a process that keeps its preferences in memory. If the owner is
+/// stopped, or cannot be started at the moment, it goes on without it, and connects later. If no
+/// owner can be had at all (there is no `prefsd`), only arguments and registered defaults can be
+/// read, changes are refused, and the log says so.
 ///
-/// Threads: any. Locks: `volatile`, for one look; those of `unread` and of the dispatcher.
+/// Threads: any. Locks: `volatile` and `manner`, for one look; those of `unread` and of the
+/// dispatcher.
 final class Session: Sendable {
   let engine: SearchEngine
   let durability: any DurabilityService
@@ -31,8 +33,34 @@ final class Session: Sendable {
   let unread = UnreadValues()
   private static let log = Log("preferences")
 
-  /// The session of the process; its first use connects.
-  static let shared = Session(places: connected(), arguments: ArgumentDomain.parse(arguments))
+  /// The session of the process; its first use connects, or has everything in memory.
+  static let shared = Session(places: places(), arguments: ArgumentDomain.parse(arguments))
+
+  private struct Manner {
+    var isInMemory = Environment.variable("PREFSFS_IN_MEMORY") != nil
+    /// Whether the session of the process was made, so that nothing can be chosen.
+    var isMade = false
+  }
+
+  private static let manner = Mutex(Manner())
+
+  /// Has the session of the process keep everything in memory.
+  /// - Returns: false if it was made before, and does not.
+  static func keepInMemory() -> Bool {
+    manner.withLock { manner in
+      if !manner.isMade { manner.isInMemory = true }
+      return manner.isInMemory
+    }
+  }
+
+  private static func places() -> any PersistentPlaces & DurabilityService {
+    let isInMemory = manner.withLock { manner in
+      manner.isMade = true
+      return manner.isInMemory
+    }
+    if isInMemory { return MemoryPlaces() }
+    return connected()
+  }
 
   /// The words of the command line, from which the argument domain is made.
   static var arguments: [String] { Array(CommandLine.arguments.dropFirst()) }

@@ -89,6 +89,14 @@ open class UserDefaults: @unchecked Sendable {
     UserDefaults(domain: Session.ownDomain, session: Session(places: MemoryPlaces()))
   }
 
+  /// Has every object of this process keep its preferences in memory, empty at first: for tests of
+  /// code that uses ``standard``, suites, or a subclass. No process is started and no file is
+  /// touched. Call it before anything uses a preference; the environment variable
+  /// `PREFSFS_IN_MEMORY=1` does the same for a whole run of tests.
+  /// - Returns: false if preferences were used before, and are those of the user.
+  @discardableResult
+  public static func keepInMemory() -> Bool { Session.keepInMemory() }
+
   /// Synchronizes, and replaces ``standard`` with an object without suites and with the arguments
   /// of the command line.
   open class func resetStandardUserDefaults() {
