@@ -17,6 +17,11 @@ package struct DeclaredPath: Hashable, Comparable, Sendable, CustomStringConvert
     DeclaredPath(domain, name(key, domain), members)
   }
 
+  /// Returns what the key has if the path leads to the value and the key has nothing else.
+  func wrapping(_ value: Value) -> Value {
+    members.reversed().reduce(value) { .dictionary([$1: $0]) }
+  }
+
   /// The path of what the first members lead to.
   func prefix(_ count: Int) -> DeclaredPath {
     DeclaredPath(domain, key, Array(members.prefix(count)))

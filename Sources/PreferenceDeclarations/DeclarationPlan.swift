@@ -82,11 +82,11 @@ package struct DeclarationPlan: Sendable {
   ///   - present: the places as they are.
   ///   - keyNames: the names of keys.
   ///   - isJudged: whether schemas may refuse what is declared.
-  ///   - keeps: whether what a key had before may be kept.
+  ///   - keeps: whether what a path had before may be kept.
   package init(
     from old: Ledger, to new: Ledger, for names: Set<String>, stored: ValueDictionary,
     in place: Place?, _ present: some StoredPlaces, keyNames: KeyNames, isJudged: Bool = false,
-    keeps: (Key, DomainName) -> Bool
+    keeps: (Value, DeclaredPath) -> Bool
   ) throws(EngineError) {
     let places = RememberedPlaces(present)
     (ledger, self.names) = (new, keyNames)
@@ -114,7 +114,7 @@ package struct DeclarationPlan: Sendable {
 
   private mutating func declare(
     _ path: DeclaredPath, _ declared: Declaration.Declared, _ old: Ledger, _ place: Place?,
-    _ places: RememberedPlaces, _ keeps: (Key, DomainName) -> Bool
+    _ places: RememberedPlaces, _ keeps: (Value, DeclaredPath) -> Bool
   ) throws(EngineError) {
     if place == nil, try isForced(path, to: declared.value, places) { return }
     let before = ledger.before[path]
@@ -144,11 +144,11 @@ package struct DeclarationPlan: Sendable {
   /// What a path has before it is declared, or what somebody has set since.
   private func found(
     _ path: DeclaredPath, in place: Place, _ planned: Planned, _ before: Ledger.Before?,
-    _ places: RememberedPlaces, _ keeps: (Key, DomainName) -> Bool
+    _ places: RememberedPlaces, _ keeps: (Value, DeclaredPath) -> Bool
   ) throws(EngineError) -> Ledger.Before {
     var found = Ledger.Before(place: place, value: planned.value?.part(path.members))
     if path.members.isEmpty { found.text = planned.text }
-    if found.value != nil, !keeps(path.key, path.domain) {
+    if let value = found.value, !keeps(value, path) {
       (found.value, found.text, found.isKept) = (nil, nil, false)
     }
     let location = Location(place, path.domain)
@@ -253,12 +253,11 @@ package struct DeclarationPlan: Sendable {
 
   /// Keeps what a part takes the place of: a value that is not a dictionary, or an empty one.
   private mutating func noteContainers(
-    of path: DeclaredPath, in place: Place, _ whole: Value?, _ keeps: (Key, DomainName) -> Bool
+    of path: DeclaredPath, in place: Place, _ whole: Value?, _ keeps: (Value, DeclaredPath) -> Bool
   ) {
-    guard keeps(path.key, path.domain) else { return }
     for count in path.members.indices {
       let container = path.prefix(count)
-      guard let value = whole?.part(container.members) else { continue }
+      guard let value = whole?.part(container.members), keeps(value, container) else { continue }
       if case .dictionary(let parts) = value, !parts.isEmpty { continue }
       ledger.before[container] = Ledger.Before(place: place, value: value)
     }

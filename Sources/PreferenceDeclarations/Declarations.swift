@@ -110,8 +110,8 @@ package struct Declarations: Sendable {
     return try DeclarationPlan(
       from: old, to: new, for: asked, stored: stored, in: place, places, keyNames: names,
       isJudged: isJudged
-    ) { key, domain in
-      settings.keeps(key, of: domain)
+    ) { value, path in
+      settings.keeps(path.wrapping(value), of: path.key, in: path.domain)
     }
   }
 

@@ -77,6 +77,9 @@ public enum RecordedValue: Equatable, Sendable {
   case none
   /// The value, as a binary list, and the text that was written for it; nil: the canonical one.
   case list([UInt8], text: [UInt8]?)
+  /// A container of which members with a secret's name are not kept, as a binary list with
+  /// `Secret.mark` in their places.
+  case parts([UInt8])
   /// A value of more than 64 KiB, of which the history keeps the size alone, in bytes.
   case large(size: Int)
   /// A value that is not kept: its key has a secret's name, or it is not known any more.
@@ -97,17 +100,27 @@ public enum RecordedValue: Equatable, Sendable {
     self = isLarge ? .large(size: list.count) : .list(list, text: text)
   }
 
-  /// The value; nil where there was none, or it is not kept. Cost: O(its bytes).
+  /// The value; nil where there was none, or it is not kept as a whole. Cost: O(its bytes).
   public var value: Value? {
     guard case .list(let bytes, _) = self else { return nil }
     return try? Document.read(bytes).value
   }
 
+  /// The value, with a text in the place of the members that are not kept; nil where there was none,
+  /// or nothing of it is kept. Cost: O(its bytes).
+  package var shown: Value? {
+    guard case .parts(let bytes) = self else { return value }
+    return (try? Document.read(bytes).value)?.withoutMarks
+  }
+
+  /// The text that stands for a value of which parts are not kept: no text of a value begins so.
+  fileprivate static let partsText: [UInt8] = [0]
+
   /// Whether the value can be restored: it is known, or known not to have been there.
   public var isKnown: Bool {
     switch self {
     case .none, .list: true
-    case .large, .notKept: false
+    case .parts, .large, .notKept: false
     }
   }
 }
@@ -130,6 +143,11 @@ extension ByteWriter {
       append(text == nil ? 0 : 1 as UInt8)
       if let text { append(counted: text) }
       append(counted: bytes)
+    case .parts(let bytes):
+      append(1 as UInt8)
+      append(1 as UInt8)
+      append(counted: RecordedValue.partsText)
+      append(counted: bytes)
     case .large(let size):
       append(2 as UInt8)
       append(UInt64(clamping: size))
@@ -148,7 +166,8 @@ extension ByteReader {
     case 0: return .none
     case 1:
       let text = try number(UInt8.self) == 1 ? Array(try counted()) : nil
-      return .list(Array(try counted()), text: text)
+      let list = Array(try counted())
+      return text == RecordedValue.partsText ? .parts(list) : .list(list, text: text)
     case 2: return .large(size: Int(clamping: try number(UInt64.self)))
     case 3: return .notKept
     default: throw Unknown()

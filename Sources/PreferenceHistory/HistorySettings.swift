@@ -63,24 +63,39 @@ public struct HistorySettings: Equatable, Sendable {
     }
   }
 
-  /// Parts of the names of keys that hold secrets.
-  private static let secret = [
-    "passw", "passphrase", "secret", "token", "apikey", "api_key", "credential", "psk",
-    "privatekey",
-  ].map { Array($0.utf8) }
-
-  /// Whether the values of the key are kept: it has no secret's name, no pattern names it, and it
-  /// is not of the ledger of declarations, whose documents may have such keys.
+  /// Whether every value of the key is kept: it has no secret's name, no pattern names it, and it is
+  /// not of the ledger of declarations, whose documents may have such keys.
   public func keeps(_ key: Key, of domain: DomainName) -> Bool {
-    !keepsNoValues && domain != .declared && !Self.isSecret(key) && !never.contain(key, of: domain)
+    mayKeep(key, of: domain) && !Secret.isName(key)
   }
 
-  /// Whether the key's name has a secret's, in any case. The bytes are compared, because a search
-  /// in a `String` takes longer than all else that the history does for a change.
-  private static func isSecret(_ key: Key) -> Bool {
-    let name = Array(key.string.lowercased().utf8)
-    return name.indices.contains { start in
-      secret.contains { name[start...].starts(with: $0) }
-    }
+  /// Whether the value is kept, all of it. A boolean, a number or a date is no secret, and a container
+  /// is kept whole if no member has a secret's name.
+  public func keeps(_ value: Value, of key: Key, in domain: DomainName) -> Bool {
+    !hides(value, of: key, in: domain) && value.withoutSecrets == nil
+  }
+
+  /// Whether nothing of the value is kept.
+  package func hides(_ value: Value, of key: Key, in domain: DomainName) -> Bool {
+    !mayKeep(key, of: domain) || value.maybeSecret && Secret.isName(key)
+  }
+
+  /// Returns what is kept of a value: without the members that have a secret's name; nil: nothing.
+  package func kept(of value: Value, _ key: Key, in domain: DomainName) -> Value? {
+    hides(value, of: key, in: domain) ? nil : value.withoutSecrets ?? value
+  }
+
+  /// Returns what the history has of a value of the key. Cost: O(its bytes).
+  package func recorded(
+    _ stored: StoredValue, of key: Key, in domain: DomainName
+  ) -> RecordedValue {
+    guard !hides(stored.value, of: key, in: domain) else { return .notKept }
+    let whole = RecordedValue(stored)
+    guard case .list = whole, let parts = stored.value.withoutSecrets else { return whole }
+    return .parts(Document.binary(parts))
+  }
+
+  private func mayKeep(_ key: Key, of domain: DomainName) -> Bool {
+    !keepsNoValues && domain != .declared && !never.contain(key, of: domain)
   }
 }

@@ -65,7 +65,7 @@ extension RecordedKey {
       "key": .string(key.string),
     ]
     for (name, value) in [("before", before), ("after", after)] {
-      if let value = value.value { values[Key(name)] = value }
+      if let value = value.shown { values[Key(name)] = value }
       if !value.isKnown { values[Key(name + "-not-kept")] = true }
     }
     return values
@@ -82,7 +82,7 @@ extension RecordedValue {
   package var text: String {
     switch self {
     case .none: "(none)"
-    case .list: value.map { ValueDescription.line(of: $0, false) } ?? "(damaged)"
+    case .list, .parts: shown.map { ValueDescription.line(of: $0, false) } ?? "(damaged)"
     case .large(let size): "(\(size) bytes, not kept)"
     case .notKept: "(not kept)"
     }

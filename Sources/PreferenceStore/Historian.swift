@@ -125,9 +125,10 @@ struct Historian {
 
   /// The record of a change; nil where it has changed nothing.
   private func record(_ change: HistoryQueue.Change) -> HistoryRecord? {
+    let hidden = hiddenValues(of: change)
     let items = change.items.compactMap { item -> HistoryRecord.Item? in
-      let isKept = settings.keeps(item.key.key, of: item.key.location.domain)
-      let (before, after) = (recorded(item.before, isKept), recorded(item.after, isKept))
+      let before = recorded(item.before, item.key, hidden)
+      let after = recorded(item.after, item.key, hidden)
       if before == after, before.isKnown { return nil }
       return HistoryRecord.Item(item.key.location, item.key.key, from: before, to: after)
     }
@@ -136,12 +137,48 @@ struct Historian {
       : HistoryRecord(items, time: change.time, source: change.source, count: change.count)
   }
 
-  private func recorded(_ held: HistoryQueue.Held, _ isKept: Bool) -> RecordedValue {
+  /// The values of a change of which nothing is kept, as binary lists: a key that gets one of them
+  /// under another name, by a renaming, has it as its secret.
+  private func hiddenValues(of change: HistoryQueue.Change) -> Set<[UInt8]> {
+    guard change.items.count > 1 else { return [] }
+    var hidden: Set<[UInt8]> = []
+    for item in change.items {
+      for case .stored(let stored) in [item.before, item.after]
+      where stored.value.isMeaningful
+        && settings.hides(stored.value, of: item.key.key, in: item.key.location.domain)
+      {
+        hidden.insert(Document.binary(stored.value))
+      }
+    }
+    return hidden
+  }
+
+  private func recorded(
+    _ held: HistoryQueue.Held, _ key: RecordedKey, _ hidden: Set<[UInt8]>
+  ) -> RecordedValue {
+    let domain = key.location.domain
     switch held {
-    case .none: .none
-    case .stored(let stored): isKept ? RecordedValue(stored) : .notKept
-    case .large(let size): isKept ? .large(size: size) : .notKept
-    case .notKnown, .present: .notKept
+    case .none: return .none
+    case .stored(let stored):
+      let value = settings.recorded(stored, of: key.key, in: domain)
+      if case .list(let bytes, _) = value, hidden.contains(bytes) { return .notKept }
+      return value
+    case .large(let size):
+      return settings.keeps(key.key, of: domain) ? .large(size: size) : .notKept
+    case .notKnown, .present: return .notKept
+    }
+  }
+}
+
+extension Value {
+  /// Whether two keys hardly have the value by accident.
+  fileprivate var isMeaningful: Bool {
+    switch self {
+    case .string(let text): !text.isEmpty
+    case .data(let bytes): !bytes.isEmpty
+    case .array(let items): !items.isEmpty
+    case .dictionary(let items): !items.isEmpty
+    case .boolean, .integer, .real, .single, .date, .uid: false
     }
   }
 }

@@ -130,8 +130,9 @@ final class SeenLists: Sendable {
     var identity: FileIdentity
     /// When the list was looked at.
     var time: Timestamp
+    /// What is kept of them.
     var values: ValueDictionary
-    /// The keys whose values are not kept.
+    /// The keys of whose values nothing is kept.
     var lost: Set<Key>
 
     init?(_ bytes: [UInt8]) {
@@ -149,9 +150,13 @@ final class SeenLists: Sendable {
 
     init(_ look: Look, _ identity: FileIdentity, _ settings: HistorySettings) {
       (location, self.identity, time) = (look.location, identity, .now)
-      values = look.values.dictionary
-      lost = Set(values.keys.filter { !settings.keeps($0, of: look.location.domain) })
-      for key in lost { values[key] = nil }
+      let present = look.values.dictionary
+      (values, lost) = (present, [])
+      for (key, value) in present {
+        let kept = settings.kept(of: value, key, in: look.location.domain)
+        if kept != value { values[key] = kept }
+        if kept == nil { lost.insert(key) }
+      }
     }
 
     var bytes: [UInt8] {
@@ -257,28 +262,26 @@ final class SeenLists: Sendable {
     var items: [HistoryRecord.Item] = []
     for key in Set(present.keys).union(seen.values.keys).union(seen.lost).sorted() {
       let (old, new) = (seen.values[key], present[key])
-      if old == new, !seen.lost.contains(key) { continue }
-      // Whether a value that is not kept has changed is not known.
-      if seen.lost.contains(key), new != nil { continue }
-      let isKept = settings.keeps(key, of: look.location.domain)
-      items.append(
-        HistoryRecord.Item(
-          look.location, key,
-          from: seen.lost.contains(key) ? .notKept : Self.recorded(old, isKept),
-          to: Self.recorded(new, isKept)))
+      let isLost = seen.lost.contains(key)
+      if old == new, !isLost { continue }
+      // Whether something that is not kept has changed is not known.
+      if isLost, new != nil { continue }
+      let recorded = { (value: Value?) -> RecordedValue in
+        value.map {
+          let stored = StoredValue($0, Metadata(text: nil, modified: Timestamp(nanoseconds: 0)))
+          return settings.recorded(stored, of: key, in: look.location.domain)
+        } ?? .none
+      }
+      let before = isLost ? RecordedValue.notKept : recorded(old)
+      let after = recorded(new)
+      if before == after, case .parts = after { continue }
+      items.append(HistoryRecord.Item(look.location, key, from: before, to: after))
     }
     guard !items.isEmpty else { return nil }
     let time = look.identity?.modified ?? .now
     var source = ChangeSource(.list)
     source.unit = "between \(seen.time.text) and \(max(time, seen.time).text)"
     return HistoryRecord(items, time: time, source: source)
-  }
-
-  private static func recorded(_ value: Value?, _ isKept: Bool) -> RecordedValue {
-    guard let value else { return .none }
-    guard isKept else { return .notKept }
-    return RecordedValue(
-      StoredValue(value, Metadata(text: nil, modified: Timestamp(nanoseconds: 0))))
   }
 
   // MARK: - All files

@@ -374,6 +374,17 @@ import Testing
     #expect(try find("d", "Token") == "theirs" && find("d", "NewToken") == nil)
   }
 
+  @Test("a boolean is no secret, whatever its key's name is; a member with a secret's name is")
+  func secretNames() throws {
+    try set("d", "askForPassword", false)
+    try set("d", "Server", ["password": "mine", "port": 1])
+    try declare("a", ["askForPassword": true, "Server": ["password": "theirs", "port": 2]])
+    let plan = try undeclare("a")
+    #expect(Set(plan.steps.map(\.outcome)) == [.restored, .notKept])
+    #expect(try find("d", "askForPassword") == false)
+    #expect(try find("d", "Server") == ["password": "theirs", "port": 1])
+  }
+
   @Test("a damaged ledger is named and nothing is changed; without it, values stay")
   func damaged() throws {
     try declare("a", ["K": 1])

@@ -298,6 +298,45 @@ import Testing
     #expect(settings.keeps(key, of: domain) == isKept)
   }
 
+  /// Values, and what is shown of them; nil: nothing is kept.
+  static let members: [(key: Key, value: Value, shown: Value?)] = [
+    ("askForPasswordDelay", 5, 5), ("AutoFillPasswords", false, false), ("TokenDate", 1.5, 1.5),
+    ("Secrets", .date(AbsoluteTime(seconds: 0)), .date(AbsoluteTime(seconds: 0))),
+    ("Password", "hunter", nil), ("Tokens", ["hunter"], nil), ("Server", ["port": 1], ["port": 1]),
+    (
+      "Server", ["password": "hunter", "host": "h", "usesToken": true],
+      ["password": "(not kept)", "host": "h", "usesToken": true]
+    ),
+    (
+      "Servers", [["apiKey": .data([1])], ["a": ["PSK": ["b": "hunter"]]]],
+      [["apiKey": "(not kept)"], ["a": ["PSK": "(not kept)"]]]
+    ),
+  ]
+
+  @Test("no secret is kept, whole or as a member; numbers are none", arguments: members.indices)
+  func members(_ index: Int) throws {
+    let (key, value, shown) = Self.members[index]
+    let settings = HistorySettings()
+    let stored = StoredValue(value, Metadata(text: nil, modified: Timestamp(nanoseconds: 0)))
+    let recorded = settings.recorded(stored, of: key, in: "d")
+    #expect(recorded.shown == shown)
+    #expect(
+      recorded.isKnown == (shown == value) && recorded.value == (shown == value ? value : nil))
+    #expect(settings.keeps(value, of: key, in: "d") == (shown == value))
+    // It reads back from a file of the history.
+    try withSandbox { sandbox in
+      let directory = HistoryDirectory(sandbox.root + "/history")
+      var writer = try HistoryWriter(directory)
+      _ = try writer.append([
+        HistoryRecord(
+          [.init(Self.user, key, from: .none, to: recorded)], time: .now,
+          source: ChangeSource(.command))
+      ])
+      #expect(try changes(directory).first?.items.first?.after == recorded)
+      #expect(sandbox.shell("grep -r hunter \(directory.path)").output == "")
+    }
+  }
+
   @Test(
     "one pattern need not be in an array; of a `Never` that is not understood no values are kept",
     arguments: [

@@ -64,7 +64,7 @@ import Testing
   private func text(_ value: RecordedValue) -> String {
     switch value {
     case .none: "none"
-    case .list: value.value.map { ValueDescription.line(of: $0, false) } ?? "damaged"
+    case .list, .parts: value.shown.map { ValueDescription.line(of: $0, false) } ?? "damaged"
     case .large(let size): "\(size) bytes"
     case .notKept: "not kept"
     }
@@ -205,6 +205,31 @@ import Testing
         ])
       let found = sandbox.shell("grep -rlE 'hunter|zzzz' \(store.layout.history.path)")
       #expect(found.output == "")
+    }
+  }
+
+  @Test("a secret that is renamed, or a member of a value, is in no file of the history")
+  func hidden() throws {
+    try withSandbox { sandbox in
+      let list = sandbox.config + "/d.plist"
+      sandbox.makeList(list, "dict(P=dict(token='hunter1', a=1))")
+      var store = try open(sandbox)
+      _ = try store.lists.find("P", at: TestStore.user)
+      _ = store.history.report()
+      try commit(store, [.set("Password", "hunter2", .canonical)])
+      try commit(store, [.remove("Password"), .set("Plain", "hunter2", .canonical)])
+      #expect(
+        try lines(store) == [
+          "Password: none -> not kept", "Password: not kept -> none", "Plain: none -> not kept",
+        ])
+      store.unlock()
+      sandbox.makeList(list, "dict(P=dict(token='hunter3', a=2))")
+      store = try open(sandbox)
+      _ = store.history.report()
+      #expect(
+        try written(store).contains(
+          "P: { a = 1; token = \"(not kept)\"; } -> { a = 2; token = \"(not kept)\"; }"))
+      #expect(sandbox.shell("grep -r hunter $XDG_STATE_HOME/*/*/history").output == "")
     }
   }
 

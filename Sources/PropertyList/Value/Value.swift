@@ -103,7 +103,7 @@ extension Value {
 
 extension Value {
   /// Returns the value with each value in it that is no container transformed. Cost: O(values).
-  func mappingLeaves(_ transform: (Value) -> Value) -> Value {
+  package func mappingLeaves(_ transform: (Value) -> Value) -> Value {
     switch self {
     case .array(let items): .array(items.map { $0.mappingLeaves(transform) })
     case .dictionary(let items): .dictionary(items.mapValues { $0.mappingLeaves(transform) })
