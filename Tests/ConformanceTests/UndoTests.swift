@@ -108,6 +108,35 @@ import Testing
     }
   }
 
+  @Test("undo of what has made a domain removes it; one that mkdir has made stays")
+  func madeDomain() throws {
+    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        defaults write new A 1; defaults write new B 1; mkdir $M/made; echo 1 > $M/made/K
+        defaults synchronize; defaults undo 2; defaults domains; defaults undo --since 1h
+        [ -e $M/new ] || echo gone; defaults domains; defaults synchronize; ls $C | grep -c '^new'
+        defaults undo 5; defaults read new
+        """)
+      #expect(
+        outcome.output == """
+          new B: 1 -> (none)
+          made, new
+          new A: 1 -> (none)
+          made K: 1 -> (none)
+          gone
+          made
+          0
+          new A: (none) -> 1
+          made K: (none) -> 1
+          {
+              A = 1;
+          }
+
+          """, "\(outcome)")
+    }
+  }
+
   @Test("an undo of all changes since a moment leaves those of profiles out")
   func undoBesideProfiles() throws {
     try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
@@ -127,8 +156,7 @@ import Testing
           defaults: left out: 1 key of profiles or of the machine's lists (--via, --place, or a number names them)
           d K: 2 -> (none)
           [0]
-          /mount/d:
-
+          ls: cannot access '/mount/d': No such file or directory
           /system/managed:
           [0]
           defaults: managed d P: a profile has set it; install or remove that; nothing was changed

@@ -62,7 +62,14 @@ enum Undo {
         Output.write(line: line, to: .errors)
       }
       if isRefused { return 1 }
-      if isDryRun { try store.check(plan.intents) } else { try store.apply(plan.intents) }
+      if isDryRun {
+        try store.check(plan.intents)
+      } else {
+        try store.apply(plan.intents)
+        plan.removeEmptyDomains(history, store.places) { intents throws(EngineError) in
+          _ = try store.apply(intents)
+        }
+      }
       for step in plan.steps { Output.write(line: step.line) }
       return 0
     }
