@@ -50,6 +50,7 @@ extension LocalPlaces {
       var foreign: Set<Int> = []
       var isJudged = false
       for intent in intents {
+        if [.command, .undo].contains(source.via) { try requireUnmade(intent) }
         let edits = try rules.items(for: intent)
         if intent == .judged { isJudged = true }
         if isJudged, intent.isJudgeable { try judge(edits) }
@@ -69,6 +70,22 @@ extension LocalPlaces {
       note(usage, items, foreign: foreign)
       if source.via == .library { logUnfit(changeset.items) }
       return (changeset, wakesWriter)
+    }
+  }
+
+  /// Throws `.domainNotEmpty` where a command would take an empty domain away that was made without
+  /// keys. Commands do that with a domain whose last key they have removed; `rmdir` may take any.
+  private func requireUnmade(_ intent: Intent) throws(EngineError) {
+    let locations: [Location]
+    switch intent {
+    case .removeDomain(let domain): locations = Place.own.map { Location($0, domain) }
+    case .at(let place, .removeDomain(let domain)): locations = [Location(place, domain)]
+    default: return
+    }
+    for location in locations where try isMade(location) {
+      throw EngineError(
+        .domainNotEmpty, domain: location.domain,
+        "it was made without keys, and stays without them; rmdir in a mount removes it")
     }
   }
 }

@@ -179,6 +179,10 @@ extension LocalPlaces {
     try store.lists.exists(location)
   }
 
+  public func isMade(_ location: Location) throws(EngineError) -> Bool {
+    try store.lists.snapshot(of: location).made != nil
+  }
+
   public func modified(_ location: Location) throws(EngineError) -> Timestamp? {
     try store.lists.modified(location)
   }

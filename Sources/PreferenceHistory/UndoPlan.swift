@@ -31,24 +31,20 @@ package struct UndoPlan: Sendable {
   /// The transaction that carries the steps out.
   package var intents: [Intent] { steps.flatMap(\.intents) }
 
-  /// Removes the domains that the plan has left without keys, where the change that has made them was
-  /// taken back. One whose first change came from a mount stays: there, mkdir(2) has made it. So does
-  /// one in which somebody has set a key in between. Call it when the steps were carried out.
-  /// - Parameter apply: carries intents out.
-  package func removeEmptyDomains(
-    _ history: HistoryContents, _ places: some StoredPlaces,
-    _ apply: ([Intent]) throws(EngineError) -> Void
-  ) {
+  /// Carries the steps out. A domain that the undone changes have made, by its first key, is gone
+  /// then, as it was before them; not one that was made without keys.
+  package func apply(
+    to places: some PersistentPlaces, by author: Author
+  ) throws(EngineError) {
+    if steps.isEmpty { return }
+    _ = try places.apply(intents, by: author)
     let emptied = Set(steps.filter { $0.goal == .none }.map(\.key.location))
     for location in emptied where location.domain != .global {
-      let first = history.records.first { $0.items.contains { $0.location == location } }
-      guard let first, first.source.via != .mount else { continue }
+      // The owner refuses it where the domain was made without keys, or has another key.
       do throws(EngineError) {
         guard try places.keys(at: location).isEmpty else { continue }
-        try apply([.at(location.place, .removeDomain(location.domain))])
-      } catch {
-        // It has a key again, or is gone already.
-      }
+        _ = try places.apply([.at(location.place, .removeDomain(location.domain))], by: author)
+      } catch {}
     }
   }
 

@@ -209,6 +209,10 @@ public struct ChangeRules<Places: StoredPlaces> {
       let description = Description(mode: entry.metadata.mode, modified: entry.modified)
       items.append(Changeset.Item(target, .describe(key, description)))
     }
+    // Behind the keys: else they would have made it.
+    if !keys.isEmpty, try places.isMade(location) {
+      items.append(Changeset.Item(target, .createDomain))
+    }
     return items + removal(of: location, keys)
   }
 

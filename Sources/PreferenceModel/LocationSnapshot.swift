@@ -30,6 +30,8 @@ public struct LocationSnapshot: Sendable {
     package var metadata = MetadataTable()
     /// The modification time of keys without metadata.
     package var modified = Timestamp(nanoseconds: 0)
+    /// `LocationSnapshot.made` when the list was written.
+    package var made: Timestamp?
 
     package init() {}
 
@@ -84,7 +86,13 @@ public struct LocationSnapshot: Sendable {
   }
 
   /// Whether the place has the domain. An existing domain may be empty.
-  public package(set) var exists = false
+  public package(set) var exists = false {
+    didSet { if !exists { made = nil } }
+  }
+
+  /// When the domain was made without keys, which keeps it when its last key goes; nil: it does not
+  /// exist, or came into being by its first keys.
+  package private(set) var made: Timestamp?
 
   /// When the domain last changed.
   public package(set) var lastModified = Timestamp(nanoseconds: 0)
@@ -194,11 +202,13 @@ extension LocationSnapshot {
         old?.metadata.replaced(text: text, at: time) ?? Metadata(text: text, modified: time)
       add(.set(StoredValue(value, metadata)), for: key)
       exists = true
+      // A change that makes a domain and sets keys in it makes it by its keys.
+      if made == time { made = nil }
     case .splice(let key, let splice):
       guard let old = entry(key), old.accepts(splice) else { return }
       add(.set(old.applying(splice, time: time)), for: key)
     case .remove(let key): add(.removed, for: key)
-    case .createDomain: exists = true
+    case .createDomain: (exists, made) = (true, time)
     case .removeDomain:
       for key in keys { add(.removed, for: key) }
       exists = false
@@ -274,6 +284,7 @@ extension LocationSnapshot {
   /// The base with the changes of every layer applied. Cost: O(keys).
   package func merged(onto base: Base) -> Base {
     var result = base
+    result.made = made
     for layer in layers {
       for (key, change) in layer.changes {
         switch change {
@@ -318,7 +329,10 @@ extension LocationSnapshot {
       case .described(let description): edits.append(.describe(key, description))
       }
     }
-    if changesList { edits.append(exists ? .createDomain : .removeDomain) }
+    let hasKeys = edits.contains { if case .set = $0 { true } else { false } }
+    if changesList, !exists { edits.append(.removeDomain) }
+    // Keys make a domain that was not made without them.
+    if changesList, exists, made != nil || !hasKeys { edits.append(.createDomain) }
     return edits
   }
 
@@ -349,6 +363,7 @@ extension LocationSnapshot {
   /// Takes over a base that was read from the disk. Cost: O(keys).
   package mutating func adopt(_ base: Base) {
     self.base = base
+    made = exists ? base.made : nil
     lastModified = base.metadata.values.reduce(base.modified) { max($0, $1.modified) }
   }
 }

@@ -26,6 +26,10 @@ public protocol StoredPlaces {
   /// Whether the place has the domain.
   func exists(_ location: Location) throws(EngineError) -> Bool
 
+  /// Whether the domain was made there without keys, so that it stays when its last key goes. False
+  /// in a process that does not own the store: only the owner carries out changes.
+  func isMade(_ location: Location) throws(EngineError) -> Bool
+
   /// The names that a key had before, by the schema of its domain. None in a process that does not
   /// own the store: only the owner carries out changes.
   func formerNames(of key: Key, in domain: DomainName) -> [Key]
@@ -71,6 +75,7 @@ extension StoredPlaces {
     return values
   }
 
+  public func isMade(_ location: Location) throws(EngineError) -> Bool { false }
   public func formerNames(of key: Key, in domain: DomainName) -> [Key] { [] }
   public func belongsInCloud(_ key: Key, of domain: DomainName) -> Bool { false }
   public func hasLeftCloud(_ key: Key, of domain: DomainName) -> Bool { false }

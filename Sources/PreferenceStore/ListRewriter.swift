@@ -228,7 +228,8 @@ final class ListRewriter: Sendable {
     _ base: LocationSnapshot.Base, identity: FileIdentity?, _ location: Location
   ) throws(SystemError) {
     try MetadataFile(path: lists.layout.metadataPath(location)).write(
-      MetadataFile.Contents(identity: identity, modified: base.modified, keys: base.metadata))
+      MetadataFile.Contents(
+        identity: identity, modified: base.modified, keys: base.metadata, made: base.made))
   }
 
   /// Changes an XML list where its values have changed, so that the rest stays as its author has

@@ -233,6 +233,7 @@ extension LocationSnapshot.Base {
   /// Adopts the metadata file of a list, as far as it fits the list's values.
   /// - Parameter isSameList: whether the file was written for the list in its present state.
   fileprivate mutating func restore(_ kept: MetadataFile.Contents, isSameList: Bool) {
+    made = kept.made
     if isSameList {
       modified = kept.modified
       metadata = kept.keys

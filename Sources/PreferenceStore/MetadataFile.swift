@@ -4,11 +4,12 @@ import PropertyList
 import SystemCalls
 
 /// What is kept about the keys of one list beside the list: the exact bytes last written, the
-/// modification times, the modes, and when time or mode were set. It is a binary list in the state
-/// directory, replaced as a whole.
+/// modification times, the modes, and when time or mode were set; and when the domain was made, if
+/// that was without keys. It is a binary list in the state directory, replaced as a whole.
 ///
 /// It never decides what a value is: a text is used only if reading it gives the value that the
-/// list holds. So a lost or stale file costs spelling, times and modes, and nothing else.
+/// list holds. So a lost or stale file costs spelling, times and modes, and that the domain stays
+/// when its last key goes; nothing else.
 struct MetadataFile {
   let path: String
 
@@ -18,6 +19,8 @@ struct MetadataFile {
     /// The modification time of keys that have none of their own.
     var modified: Timestamp
     var keys: MetadataTable
+    /// `LocationSnapshot.made`.
+    var made: Timestamp?
   }
 
   /// Reads the file; nil where there is none, or it cannot be read.
@@ -30,7 +33,8 @@ struct MetadataFile {
     else { return nil }
     guard let table = Self.table(keys, times) else { return nil }
     var contents = Contents(
-      identity: root["identity"].flatMap { FileIdentity($0) }, modified: modified, keys: table)
+      identity: root["identity"].flatMap { FileIdentity($0) }, modified: modified, keys: table,
+      made: root["made"]?.timestamp)
     for case (let key, .data(let text)) in texts { contents.keys[key]?.text = text }
     if case .dictionary(let modes)? = root["modes"] {
       for case (let key, .integer(let mode)) in modes {
@@ -76,7 +80,8 @@ struct MetadataFile {
       "texts": .dictionary(texts), "modes": .dictionary(modes),
     ]
     root["identity"] = contents.identity?.value
-    // Most lists have none. Versions that do not know them ignore them.
+    // Most lists have neither. Versions that do not know them ignore them.
+    root["made"] = contents.made?.value
     if !changes.isEmpty { root["changes"] = .dictionary(changes) }
     try Files.makeDirectories(Files.parent(of: path), mode: 0o700)
     let bytes = Document.binary(.dictionary(root))

@@ -43,6 +43,27 @@ import Testing
       try output(of: script) == "Serif\nSerif\n2\n1\n1\nSerif\n1\n1\nSerif\nSans\nSans\n")
   }
 
+  @Test("a domain that mkdir has made stays without its last key, one that a key has made does not")
+  func made() throws {
+    let script = """
+      there() { for d in made born moved imported; do [ -d $M/$d ] && echo $d; done; echo; }
+      mkdir $M/made; defaults write born K 1
+      for d in made born; do echo 2 > $M/$d/K; defaults delete $d K; done; there
+      defaults write made '{}'; there; defaults write made K 1; defaults synchronize
+      pkill -f "prefsd.*$C"; sleep 0.3; defaults delete made K; there
+      defaults write made K 1; pkill -9 -f "prefsd.*$C"; sleep 0.3; defaults delete made K; there
+      echo 3 > $M/made/K; mv $M/made $M/moved; defaults delete moved K; there
+      defaults write born K 1; mv $M/born $M/born2; mv $M/born2 $M/born; defaults delete born K
+      echo '{K = 1;}' > $C/../list; defaults import imported $C/../list; defaults delete imported K
+      there; rmdir $M/moved; there
+      mkdir $M/made; defaults delete made; there
+      defaults write made K 1; defaults delete made K; there
+      """
+    #expect(
+      try output(of: script)
+        == "made\n\nmade\n\nmade\n\nmade\n\nmoved\n\nmoved\n\n\n\n\n")
+  }
+
   @Test("the settings' domain that is renamed leaves no suites behind")
   func renamedSettings() throws {
     let script = """

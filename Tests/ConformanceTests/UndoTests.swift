@@ -166,6 +166,36 @@ import Testing
     }
   }
 
+  @Test("an undone domain is gone as before, and no list is left; one that mkdir has made stays")
+  func undoneDomain() throws {
+    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        defaults write born A 1; defaults -currentHost write born B 1; defaults synchronize
+        mkdir $M/made; defaults write made A 1; defaults write two A 1; defaults write two B 1
+        defaults synchronize
+        defaults undo 2; defaults undo 1; defaults undo 3; defaults undo 4; defaults synchronize
+        ls $C | grep -v ByHost; ls $C/ByHost; ls -d $M/born; ls $M/made; echo "[$?]"
+        defaults undo 6; defaults read born
+        """)
+      #expect(
+        outcome.output == """
+          host born B: 1 -> (none)
+          born A: 1 -> (none)
+          made A: 1 -> (none)
+          two A: 1 -> (none)
+          made.plist
+          two.plist
+          [0]
+          host born B: (none) -> 1
+          {
+              B = 1;
+          }
+
+          """, "\(outcome)")
+    }
+  }
+
   @Test("undo says how many changes of a program's state it leaves out")
   func leftOut() throws {
     try withSandbox { sandbox in

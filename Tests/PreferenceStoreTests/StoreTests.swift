@@ -421,6 +421,42 @@ struct TestStore {
       #expect(sandbox.shell("ls \(sandbox.config)").output == "ByHost\nempty.plist\nmoved.plist\n")
     }
   }
+
+  @Test("that a domain was made without keys is known over crashes and rewrites, until it is gone")
+  func made() throws {
+    try withSandbox { sandbox in
+      let (made, born) = (Location(.user, "made"), Location(.user, "born"))
+      func areMade(_ test: TestStore) throws -> [Bool] {
+        try [made, born].map { try test.store.lists.snapshot(of: $0).made != nil }
+      }
+      do {
+        let test = try TestStore(sandbox)
+        _ = try test.store.commit([Changeset.Item(made, .createDomain)])
+        // As an import does.
+        _ = try test.store.commit([
+          Changeset.Item(born, .createDomain), Changeset.Item(born, .set("A", 1, .canonical)),
+        ])
+        try test.set("A", 1, made)
+        #expect(try areMade(test) == [true, false])
+      }
+      do {
+        let test = try TestStore(sandbox)
+        #expect(try areMade(test) == [true, false])
+        for location in [made, born] { try test.store.checkpoint(location) }
+        try test.set("A", 2, made)
+        try test.store.checkpoint(made)
+      }
+      do {
+        let test = try TestStore(sandbox)
+        #expect(try areMade(test) == [true, false])
+        _ = try test.store.commit([Changeset.Item(made, .removeDomain)])
+        try test.store.checkpoint(made)
+        try test.set("A", 1, made)
+        try test.store.checkpoint(made)
+      }
+      #expect(try areMade(TestStore(sandbox)) == [false, false])
+    }
+  }
 }
 
 @Suite("Store: group commit") struct GroupCommitTests {

@@ -36,13 +36,14 @@ enum Delete {
     return try !view.store.apply(intents, view.target).isEmpty
   }
 
-  /// Removes the domain if it has no keys left, as macOS does.
+  /// Removes the domain if it has no keys left, as macOS does; not one that was made without keys.
   static func removeEmptyDomain(_ view: DomainView) throws(EngineError) {
     guard view.target.domain != .global, try view.contents().isEmpty else { return }
     do throws(EngineError) {
       try view.store.apply([.removeDomain(view.target.domain)], view.target)
     } catch  where [.domainNotEmpty, .noSuchDomain, .heldElsewhere].contains(error.reason) {
-      // Another program has set a key in between, or the machine's lists have the domain too.
+      // Another program has set a key in between, the machine's lists have the domain too, or
+      // `mkdir` has made it.
     }
   }
 

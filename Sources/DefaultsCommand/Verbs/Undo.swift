@@ -65,10 +65,7 @@ enum Undo {
       if isDryRun {
         try store.check(plan.intents)
       } else {
-        try store.apply(plan.intents)
-        plan.removeEmptyDomains(history, store.places) { intents throws(EngineError) in
-          _ = try store.apply(intents)
-        }
+        try plan.apply(to: store.places, by: store.author)
       }
       for step in plan.steps { Output.write(line: step.line) }
       return 0

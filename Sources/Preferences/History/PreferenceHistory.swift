@@ -126,10 +126,7 @@ public struct PreferenceHistory: Sendable {
       let places = BriefClient(Surroundings(), via: .undo)
       let plan = try UndoPlan(changes, places, over: conflicts == .over)
       if !plan.conflicts.isEmpty, conflicts != .skip { return .failure(plan.failure) }
-      if !plan.intents.isEmpty { _ = try places.apply(plan.intents, by: .unique()) }
-      plan.removeEmptyDomains(history, places) { intents throws(EngineError) in
-        _ = try places.apply(intents, by: .unique())
-      }
+      try plan.apply(to: places, by: .unique())
       return .success(plan.steps.map(\.key.key.string))
     }
   }
