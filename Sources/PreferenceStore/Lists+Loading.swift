@@ -93,8 +93,8 @@ extension Lists {
     if isReadOnly || isLoaded(location) { return false }
     do throws(EngineError) { try requireKnown(location) } catch { return false }
     if location.place.hasAdditions { loadAdditions(of: location.place) }
-    let start = Instant.now
-    defer { noteReading(since: start) }
+    let start = beginReading()
+    defer { endReading(since: start) }
     guard identity(location).isAbsent else { return false }
     return state.withLock { state in
       let settings = state.additions.all[location.place]?.settings

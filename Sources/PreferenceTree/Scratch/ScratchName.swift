@@ -97,7 +97,8 @@ enum ScratchName {
   ) -> Bool {
     // Editors make a backup by renaming or linking the key, or exclusively; people by a redirection.
     let isPlain = if case .file(exclusively: false, readsToo: _) = making { true } else { false }
-    if let stem = companion(of: name), isKey(stem) { return !(isPlain && name.hasSuffix("~")) }
+    let isBackup = !name.hasPrefix(".") && !name.hasPrefix("#")
+    if let stem = companion(of: name), isKey(stem) { return !(isPlain && isBackup) }
     guard !isPlain, making != .rename else { return false }
     let isSwap = swapSuffixes.contains { name.hasSuffix($0) }
     return name.hasPrefix(".")
