@@ -148,8 +148,8 @@ let package = Package(
     .target(
       name: "Preferences",
       dependencies: [
-        "PreferenceClient", "PreferenceCloud", "PreferenceHistory", "PreferenceSearch",
-        "StoreAccess", "PreferenceModel", "PropertyList", "SystemCalls",
+        "PreferenceClient", "PreferenceHistory", "PreferenceSearch", "StoreAccess",
+        "PreferenceModel", "PropertyList", "SystemCalls",
       ], swiftSettings: strict),
     // 6: the verbs of `defaults`
     .target(

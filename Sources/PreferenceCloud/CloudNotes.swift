@@ -5,13 +5,13 @@ import PropertyList
 /// one location. Commands read them, and ask for a synchronisation through them.
 public enum CloudNotes {
   /// The location of the notes.
-  public static let location = Location(.cloudRecords, CloudSettings.domain)
+  public static let location = CloudFacts.notes
   /// The header of `SavedCloud`.
   public static let state: Key = "State"
   /// A `CloudStatus`.
   public static let status: Key = "Status"
   /// The account whose values are here. It changes when all of its values have come.
-  public static let account: Key = "Account"
+  public static let account = CloudFacts.account
   /// An integer that each request makes larger. When every change that was made before it is on the
   /// server, and every change of the server's from before it is here, the carrier sets `syncAnswer`
   /// to it.

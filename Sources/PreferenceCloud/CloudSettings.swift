@@ -35,13 +35,11 @@ public struct CloudSettings: Equatable, Sendable {
 
   private let values: [Name: Value]
 
-  /// Reads the settings of a store. Unlike other preferences they are not inherited, and not read
-  /// from the cloud: who can write there must not choose what leaves this machine.
+  /// Reads the settings of a store.
   public init(of places: any StoredPlaces) throws(EngineError) {
-    let locations = (Place.forced + [.host, .user] + Place.shared).map { Location($0, Self.domain) }
     var values: [Name: Value] = [:]
     for name in Name.allCases {
-      values[name] = try places.findFirst(name.key, in: locations)?.stored.value
+      values[name] = try places.findFirst(name.key, in: CloudFacts.settings)?.stored.value
     }
     self.values = values
   }
@@ -52,11 +50,7 @@ public struct CloudSettings: Equatable, Sendable {
   }
 
   /// The URLs of etcd's servers.
-  public var endpoints: [String] {
-    if let one = text(.endpoints) { return [one] }
-    guard case .array(let items)? = values[.endpoints] else { return [] }
-    return items.compactMap { if case .string(let text) = $0, !text.isEmpty { text } else { nil } }
-  }
+  public var endpoints: [String] { CloudFacts.servers(values[.endpoints]) }
 
   /// Whether there is a cloud.
   public var isConfigured: Bool { !endpoints.isEmpty }

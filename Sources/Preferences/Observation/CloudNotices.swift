@@ -1,5 +1,4 @@
 import Foundation
-internal import PreferenceCloud
 internal import PreferenceModel
 internal import PropertyList
 internal import SystemCalls
@@ -55,7 +54,7 @@ final class CloudNotices: Sendable {
 
   private func hear(_ notice: Notice) {
     for item in notice.changeset.items
-    where item.location == CloudNotes.location && item.edit.key == CloudNotes.account {
+    where item.location == CloudFacts.notes && item.edit.key == CloudFacts.account {
       add(.account(isFirst: !item.hadKey))
     }
     guard notice.author == author else { return }
@@ -75,7 +74,7 @@ final class CloudNotices: Sendable {
       if !isFirst { post(UserDefaults.didChangeCloudAccountsNotification) }
       post(UserDefaults.completedInitialCloudSyncNotification)
     case .ownChange:
-      let isConfigured = (try? CloudSettings(of: places))?.isConfigured ?? true
+      let isConfigured = (try? CloudFacts.isConfigured(places)) ?? true
       if !isConfigured { post(UserDefaults.noCloudAccountNotification) }
     case .sizeLimit: post(UserDefaults.sizeLimitExceededNotification)
     }
