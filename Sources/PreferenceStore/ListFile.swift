@@ -48,6 +48,8 @@ struct ListFile {
     var values: ListValues
     var format: Format
     var identity: FileIdentity
+    /// The keys that are left alone because their values cannot be read, and why they cannot.
+    var hidden: [Key: String] = [:]
   }
 
   enum ReadError: Error {
@@ -64,7 +66,9 @@ struct ListFile {
   }
 
   /// Reads the list; nil where there is no file.
-  func read() throws(ReadError) -> Contents? {
+  /// - Parameter hidesUnreadable: whether a value that cannot be read hides its key alone; otherwise
+  ///   such a list is refused.
+  func read(hidesUnreadable: Bool = false) throws(ReadError) -> Contents? {
     let bytes: [UInt8]
     let status: stat
     let isRegular: Bool
@@ -95,7 +99,12 @@ struct ListFile {
       }
       document = try Document.read(bytes)
     } catch {
-      throw .format("\(path): \(error)")
+      guard hidesUnreadable, let list = ReadableList(bytes) else {
+        throw .format("\(path): \(error)")
+      }
+      return Contents(
+        values: ListValues(packingIfLarge: list.values), format: .xml,
+        identity: FileIdentity(status), hidden: list.hidden)
     }
     guard case .dictionary(let values) = document.value else {
       throw .format(

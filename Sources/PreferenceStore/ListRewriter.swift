@@ -249,6 +249,14 @@ final class ListRewriter: Sendable {
   /// reading it three times.
   private static let largestPatch = 4 << 20
 
+  /// An XML list with what the file has for keys that cannot be read; nil where it has none.
+  private func keepingHidden(_ written: Written, _ file: ListFile) -> [UInt8]? {
+    guard let old = (try? Files.contents(file.path, limit: ListFile.largest)) ?? nil,
+      let bytes = ReadableList(old)?.writing(written.base.values.dictionary)
+    else { return nil }
+    return bytes.count <= ListFile.largest ? bytes : nil
+  }
+
   /// Encodes the list in its format; old-style becomes XML. A list that its format cannot hold, or
   /// only in more bytes than can be read again, becomes a binary one, and the log says so. Strings
   /// of a binary list that are not Unicode keep their bytes.
@@ -257,6 +265,9 @@ final class ListRewriter: Sendable {
   ) -> ([UInt8], Format) {
     let value = Value.dictionary(written.base.values.dictionary)
     let format = written.format == .openStep ? .xml : written.format
+    if format == .xml, written.identity != nil, let bytes = keepingHidden(written, file) {
+      return (bytes, format)
+    }
     do throws(FormatError) {
       let bytes = try Document.write(value, as: format)
       if format == .binary, written.identity != nil {

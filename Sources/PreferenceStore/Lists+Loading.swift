@@ -181,7 +181,15 @@ extension Lists {
     if location.place == .schema { return schema(of: location) }
     guard layout.hasLists(location.place) else { return nil }
     do throws(ListFile.ReadError) {
-      return try ListFile(path: layout.path(location)).read()
+      // A policy that is not whole is none, and so are settings and declarations.
+      let isUsers = ![.settings, .declared].contains(location.domain) && !location.place.isManaged
+      let file = ListFile(path: layout.path(location))
+      let list = try file.read(hidesUnreadable: isUsers)
+      for (key, reason) in list?.hidden.sorted(by: { $0.key < $1.key }) ?? [] {
+        let sentence = "the value cannot be read and is left alone: \(file.path), \(reason)"
+        log("\(location.domain) \(key): \(sentence)")
+      }
+      return list
     } catch {
       switch error {
       case .system(let error): throw EngineError(error, domain: location.domain)

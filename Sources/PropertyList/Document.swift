@@ -199,6 +199,15 @@ enum RecodedText {
     return multiByte.contains(name.lowercased()) && isASCII() ? bytes : nil
   }
 
+  /// Whether XML declares no encoding, or one that needs no conversion.
+  static func declaresUTF8(_ bytes: [UInt8]) -> Bool {
+    let head = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes.dropFirst(3) : bytes[...]
+    guard head.starts(with: "<?xml".utf8), let end = head.prefix(256).firstIndex(of: 0x3E),
+      let name = String(decoding: head[..<end], as: UTF8.self).quoted(after: "encoding=")
+    else { return true }
+    return XMLParser.encodings.contains(name.lowercased())
+  }
+
   private static let multiByte = [
     "shift_jis", "euc-jp", "gbk", "gb2312", "gb18030", "big5", "euc-kr",
   ]

@@ -32,6 +32,45 @@ import Testing
     }
   }
 
+  @Test("a value that cannot be read hides its key alone, and is written back byte for byte")
+  func hiddenValue() throws {
+    try withSandbox { sandbox in
+      let path = sandbox.config + "/d.plist"
+      let list = """
+        <plist version="1.0">
+        <dict>
+          <key>Bad</key><integer>five</integer>
+          <key>Good</key> <integer>1</integer>
+        </dict>
+        </plist>
+
+        """
+      let read = {
+        String(decoding: try Data(contentsOf: URL(fileURLWithPath: path)), as: UTF8.self)
+      }
+      try Data(list.utf8).write(to: URL(fileURLWithPath: path))
+      let test = try TestStore(sandbox)
+      #expect(try test.get("Good") == 1 && test.get("Bad") == nil)
+      _ = try test.store.commit([.init(TestStore.user, .set("Good", 2, .canonical))])
+      try test.store.checkpoint(TestStore.user)
+      #expect(try read() == list.replacingOccurrences(of: "<integer>1<", with: "<integer>2<"))
+      // A date with a fraction of a second is in no XML list; the hidden value stays nevertheless.
+      let date = Value.date(AbsoluteTime(seconds: 0.5))
+      _ = try test.store.commit([.init(TestStore.user, .set("Date", date, .canonical))])
+      try test.store.checkpoint(TestStore.user)
+      #expect(try read().contains("<integer>five</integer>"))
+      _ = try test.store.commit([.init(TestStore.user, .set("Bad", 5, .canonical))])
+      try test.store.checkpoint(TestStore.user)
+      #expect(try !read().contains("five") && test.get("Bad") == 5)
+      // A policy that is not whole is none.
+      let policy = "\(sandbox.system)/managed/p.plist"
+      try Data(list.utf8).write(to: URL(fileURLWithPath: policy))
+      #expect(throws: EngineError.self) {
+        try test.store.lists.find("Good", at: Location(.managed, "p"))
+      }
+    }
+  }
+
   @Test("strings of a binary list that are not Unicode keep their bytes until their key is set")
   func oddStrings() throws {
     try withSandbox { sandbox in

@@ -222,6 +222,9 @@ struct XMLParser: TextParser {
     }
   }
 
+  /// The encodings, in lower case, that need no conversion to UTF-8.
+  static let encodings = ["utf-8", "utf8", "us-ascii", "ascii"]
+
   /// Ends a processing instruction. Throws if it is an XML declaration with an unsupported
   /// encoding.
   private mutating func endInstruction() throws(FormatError) {
@@ -230,7 +233,7 @@ struct XMLParser: TextParser {
     guard checksEncoding, declaration.hasPrefix("xml"),
       let name = declaration.quoted(after: "encoding=")
     else { return }
-    guard ["utf-8", "utf8", "us-ascii", "ascii"].contains(name.lowercased()) else {
+    guard Self.encodings.contains(name.lowercased()) else {
       throw failure("the encoding \(name) is not supported (use UTF-8 or UTF-16)")
     }
   }

@@ -1,6 +1,7 @@
 /// Changes an XML list where its values change, and nowhere else: comments, the order of keys,
 /// indentation, and the spelling of the other values stay as their author has them. So a list in a
-/// repository differs in the lines that changed.
+/// repository differs in the lines that changed. Nor does it change what the list has for a key that
+/// cannot be read (`ReadableList`), unless the key is set.
 public enum XMLPatch {
   /// Returns the list with the new values. Returns nil where that cannot be done: the root is no
   /// dictionary with pairs, a key occurs twice, the text is not UTF-8, or a new value cannot be
@@ -28,7 +29,10 @@ public enum XMLPatch {
         result += text
         added = added.dropFirst()
       }
-      guard let value = new[pair.key] else { continue }
+      guard let value = new[pair.key] else {
+        if pair.isHidden { result += list[pair.start..<pair.end] }
+        continue
+      }
       if value == old[pair.key] {
         result += list[pair.start..<pair.end]
       } else {
@@ -41,8 +45,12 @@ public enum XMLPatch {
       result += text
     }
     result += list[(outline.pairs.last?.end ?? first.start)...]
-    guard case .dictionary(new)? = try? Document.read(result).value else { return nil }
-    return result
+    return values(of: result) == new ? result : nil
+  }
+
+  private static func values(of list: [UInt8]) -> ValueDictionary? {
+    guard let value = try? Document.read(list).value else { return ReadableList(list)?.values }
+    return value.dictionary
   }
 
   /// The text of a new pair.
@@ -71,16 +79,30 @@ private struct XMLOutline {
     /// Where its value begins.
     var valueStart: Int
     var end: Int
+    /// Whether the value cannot be read.
+    var isHidden = false
   }
 
   private(set) var pairs: [Pair] = []
 
-  /// Nil where the text is no XML list.
+  /// Nil where the text is no XML list in UTF-8.
   init?(_ bytes: [UInt8]) {
     // A byte order mark may come first.
-    guard let first = bytes.firstIndex(of: UInt8(ascii: "<")),
-      bytes.withUnsafeBufferPointer({ read($0, from: first) })
-    else { return nil }
+    guard let first = bytes.firstIndex(of: UInt8(ascii: "<")) else { return nil }
+    // The parser takes for granted that a whole text is UTF-8.
+    var utf8 = UTF8Validator()
+    let isUTF8 = bytes.withUnsafeBufferPointer { utf8.feed($0) } && utf8.isComplete
+    if isUTF8, bytes.withUnsafeBufferPointer({ read($0, from: first) }) { return }
+    guard RecodedText.recode(bytes) == nil, let list = ReadableList(bytes) else { return nil }
+    pairs = []
+    var end = list.start
+    for (key, place, isHidden) in list.pairs {
+      pairs.append(
+        Pair(
+          key: key, start: end, keyStart: place.key.lowerBound, valueStart: place.value.lowerBound,
+          end: place.value.upperBound, isHidden: isHidden))
+      end = place.value.upperBound
+    }
   }
 
   /// Has the parser read the list, and notes where it is when a key or a value of the root ends.
