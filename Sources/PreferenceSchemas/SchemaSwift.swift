@@ -29,7 +29,7 @@ extension Schema {
       import Foundation
       import Preferences
 
-      /// The keys of \(about.replacing("\n", with: " ")).
+      /// The keys of \(about.lines.joined(separator: " ")).
       public enum Keys {
       \(members)}
       \(enumerations)

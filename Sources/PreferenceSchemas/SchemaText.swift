@@ -42,7 +42,13 @@ extension SchemaKey {
     }
   }
 
-  /// What it does, and what else there is to know, in sentences; may be empty.
+  /// What it does, or its title, on one line; may be empty.
+  public var caption: String {
+    (summary.isEmpty ? title : summary).lines.filter { !$0.isEmpty }.joined(separator: " ")
+  }
+
+  /// What it does, and what else there is to know, in sentences; may be empty. The text has the
+  /// lines of the schema.
   public var remarks: String {
     var parts = [summary.isEmpty ? title : summary]
     for (choice, title) in zip(choices, choiceTitles) where Self.plain(choice) != title {
@@ -57,7 +63,8 @@ extension SchemaKey {
     if !formerNames.isEmpty {
       parts.append("Formerly \(formerNames.map(\.string).joined(separator: ", ")).")
     }
-    return parts.filter { !$0.isEmpty }.joined(separator: " ").printable()
+    let text = parts.filter { !$0.isEmpty }.joined(separator: " ")
+    return text.lines.joined(separator: "\n")
   }
 
   /// The lines that describe the key.
@@ -69,21 +76,37 @@ extension SchemaKey {
     return text
   }
 
-  /// The text in lines of at most 76 characters.
+  /// The text in lines of at most 76 characters. Each of its own lines begins a new one.
   static func wrapped(_ text: String) -> [String] {
-    var lines: [String] = []
-    for word in text.split(separator: " ") {
-      if let last = lines.last, last.count + word.count < 76 {
-        lines[lines.count - 1] = "\(last) \(word)"
-      } else {
-        lines.append(String(word))
+    text.lines.flatMap { line in
+      var lines: [String] = []
+      for word in line.split(separator: " ") {
+        if let last = lines.last, last.count + word.count < 76 {
+          lines[lines.count - 1] = "\(last) \(word)"
+        } else {
+          lines.append(String(word))
+        }
       }
+      return lines
     }
-    return lines
+  }
+}
+
+extension String {
+  /// The lines of a text for people, without control characters. A tab is a blank.
+  var lines: [String] {
+    split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).map {
+      String($0).replacing("\t", with: " ").printable()
+    }
   }
 }
 
 extension Schema {
+  /// What the domain is for, as indented lines; may be empty.
+  public var about: String {
+    SchemaKey.wrapped(summary).map { "    \($0)\n" }.joined()
+  }
+
   /// Whether the word is in the name, the title or the summary of a key, without regard to case.
   public func keys(about word: String) -> [SchemaKey] {
     let word = word.lowercased()

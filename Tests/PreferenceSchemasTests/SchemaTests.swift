@@ -158,6 +158,34 @@ import Testing
     #expect(schema.presentNames == ["Old": "S"] && schema.formerNames(of: "S") == ["Old"])
   }
 
+  @Test("a description keeps its lines in whatever is made of a schema")
+  func lines() throws {
+    let schema = try Self.schema(
+      [
+        "pfm_name": "K", "pfm_type": "string",
+        "pfm_description": "First\tline.\r\n\n- Second\u{1B} line.",
+      ], others: ["pfm_title": "A\nB", "pfm_description": "One.\nTwo."])
+    let key = try #require(schema["K"])
+    #expect(schema.about == "    One.\n    Two.\n")
+    #expect(key.caption == "First line. - Second\\u{1B} line.")
+    #expect(
+      key.text(present: nil) == "K: string\n    First line.\n    - Second\\u{1B} line.\n")
+    let page = schema.markdown(of: "d")
+    #expect(page.hasPrefix("# A B\n\nOne.\nTwo.\n"))
+    #expect(page.hasSuffix("string\n\nFirst line.\n\n\\- Second\\\\u{1B} line.\n"))
+    let source = schema.swift(of: "d")
+    #expect(source.contains("The keys of A B.\n"))
+    #expect(source.contains("  /// First line.\n  /// - Second\\u{1B} line.\n"))
+    guard case .dictionary(let root) = schema.jsonSchema(of: "d"),
+      case .dictionary(let properties)? = root["properties"],
+      case .dictionary(let entry)? = properties["K"]
+    else {
+      Issue.record("there is no member K")
+      return
+    }
+    #expect(entry["description"] == "First line.\n\n- Second\\u{1B} line.")
+  }
+
   @Test("a schema that is nested without end traps nothing")
   func deep() throws {
     var key: Value = ["pfm_name": "K", "pfm_type": "dictionary"]

@@ -53,7 +53,7 @@ enum Describe {
   ) throws(EngineError) -> String {
     var text = schema.title.isEmpty ? target.name : "\(target.name): \(schema.title)"
     text += schema.isAuthoritative ? "\n" : " (informs only)\n"
-    if !schema.summary.isEmpty { text += "    \(schema.summary.printable())\n" }
+    text += schema.about
     for known in schema.keys {
       text += known.text(present: try engine.present(known, in: target.domain))
     }
@@ -68,8 +68,7 @@ enum Describe {
       for domain in try engine.places.domains(in: .schema).sorted(by: { $0.string < $1.string }) {
         for key in engine.schema(of: domain)?.keys(about: word) ?? [] {
           isFound = true
-          let about = key.summary.isEmpty ? key.title : key.summary
-          Output.write(line: "\(domain) \(key.name): \(about)")
+          Output.write(line: "\(domain) \(key.name): \(key.caption)")
         }
       }
     }
