@@ -111,12 +111,20 @@ public struct StoreLayout: Sendable {
   /// The path of the location's list. Cost: none; for a schema, a stat(2) for each directory that
   /// does not have it.
   public func path(_ location: Location) -> String {
-    let name = fileName(location)
+    let last = "\(directory(location.place))/\(fileName(location))"
+    guard location.place == .schema else { return last }
     // Of several schemas the first counts, whole.
-    let others = location.place == .schema ? schemaDirectories.dropLast() : []
-    let found = others.lazy.map { "\($0)/\(name)" }
-      .first { ((try? Files.linkStatus($0)) ?? nil) != nil }
-    return found ?? "\(directory(location.place))/\(name)"
+    let paths = schemaDirectories.flatMap { directory in
+      schemaNames(of: location.domain).map { "\(directory)/\($0)" }
+    }
+    return paths.dropLast().first { ((try? Files.linkStatus($0)) ?? nil) != nil } ?? last
+  }
+
+  /// The names that the schema of a domain may have, the one that counts first. That of the global
+  /// domain is also found under the name by which everything else calls this domain.
+  private func schemaNames(of domain: DomainName) -> [String] {
+    let name = fileName(Location(.schema, domain))
+    return domain == .global ? [domain.string + Self.suffix, name] : [name]
   }
 
   /// The file that is locked while the location's list is rewritten. For the machine's lists it
@@ -161,6 +169,7 @@ public struct StoreLayout: Sendable {
     else { return nil }
     if name == (place == .user ? globalName : Self.globalName) { return .global }
     let domain = DomainName(name)
+    if place == .schema, domain == .global { return domain }
     return domain.canNameList && domain != .global ? domain : nil
   }
 }

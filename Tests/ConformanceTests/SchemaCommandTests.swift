@@ -73,6 +73,37 @@ import Testing
     }
   }
 
+  @Test(
+    "the schema of the global domain has either of its names",
+    arguments: ["NSGlobalDomain", ".GlobalPreferences"])
+  func global(_ name: String) throws {
+    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        exec 2>&1; S=$PREFSFS_SYSTEM_DIR/schemas; mkdir -p $S; defaults write -g Rate fast
+        python3 -c "import plistlib, sys
+        plistlib.dump(dict(prefs_authoritative=True, pfm_subkeys=[
+          dict(pfm_name='Rate', pfm_type='integer')]), open(sys.argv[1], 'wb'))" $S/\(name).plist
+        for i in $(seq 40); do defaults describe -g > /dev/null && break; sleep 0.1; done
+        defaults describe -g Rate; defaults lint; defaults write -g Rate slow | cat
+        echo slow > $M/NSGlobalDomain/Rate; echo 5 > $M/NSGlobalDomain/Rate; defaults read-type -g Rate
+        rm $S/\(name).plist; sleep 1.2; defaults write -g Rate slow; defaults read -g Rate
+        """)
+      #expect(
+        outcome.output.replacing(#/.*defaults\[[0-9:]+\] .*\n/#, with: "").replacing(
+          #/.*: line \d+: /#, with: "") == """
+            Rate: integer
+                now fast (user): "fast" is not an integer
+            user NSGlobalDomain Rate: "fast" is not an integer
+            defaults: NSGlobalDomain Rate: "slow" is not an integer (--force sets it)
+            echo: write error: Invalid argument
+            Type is integer
+            slow
+
+            """, "\(outcome)")
+    }
+  }
+
   @Test("schemas of GSettings and JSON Schema are imported, and what glib refuses is refused")
   func imported() throws {
     try withSandbox { sandbox in
