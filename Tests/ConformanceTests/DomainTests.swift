@@ -122,7 +122,7 @@ import Testing
   }
 
   @Test("the mount that makes a domain of defaults, or by a declaration, lists it everywhere")
-  func made() throws {
+  func madeWithoutKeys() throws {
     let script = """
       echo '{"z":{"Q":1}}' > $M/.prefs/declared/z.json; cat $M/s/K; cd $M/.prefs; ls $M suites > /dev/null
       echo '{"s":{"K":5},"new":{"K":1}}' > declared/a.json; sleep 0.3

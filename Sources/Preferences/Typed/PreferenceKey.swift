@@ -1,5 +1,5 @@
 internal import PreferenceModel
-internal import PropertyList
+public import PropertyList
 
 /// A key with its type and its default, declared once:
 ///
