@@ -66,6 +66,11 @@ let package = Package(
     .target(
       name: "PreferenceSchemas", dependencies: ["PreferenceModel", "PropertyList", "SystemCalls"],
       swiftSettings: strict),
+    // 3: a schema as Swift, as JSON Schema and as a page
+    .target(
+      name: "PreferenceSchemaForms",
+      dependencies: ["PreferenceSchemas", "PreferenceModel", "PropertyList"],
+      swiftSettings: strict),
     // 3: property list files, journal, durability
     .target(
       name: "PreferenceStore",
@@ -101,9 +106,15 @@ let package = Package(
     .target(
       name: "PreferenceSearch",
       dependencies: [
-        "PreferenceDeclarations", "PreferenceHistory", "PreferenceSchemas", "StoreAccess",
-        "PreferenceModel",
-        "PropertyList", "SystemCalls",
+        "PreferenceSchemas", "StoreAccess", "PreferenceModel", "PropertyList", "SystemCalls",
+      ],
+      swiftSettings: strict),
+    // 5: what the control directory of a mount shows, and declarations with renamed keys
+    .target(
+      name: "PreferenceControl",
+      dependencies: [
+        "PreferenceSearch", "PreferenceDeclarations", "PreferenceHistory", "PreferenceSchemaForms",
+        "PreferenceSchemas", "StoreAccess", "PreferenceModel", "PropertyList", "SystemCalls",
       ],
       swiftSettings: strict),
     // 3: frames and messages
@@ -155,10 +166,9 @@ let package = Package(
     .target(
       name: "DefaultsCommand",
       dependencies: [
-        "PreferenceClient", "PreferenceCloud", "PreferenceDeclarations", "PreferenceHistory",
-        "PreferenceSchemas", "PreferenceSearch", "StoreAccess", "PreferenceModel", "PropertyList",
-        "SystemCalls",
-        "CLinux", "ManualPage",
+        "PreferenceClient", "PreferenceCloud", "PreferenceControl", "PreferenceDeclarations",
+        "PreferenceHistory", "PreferenceSchemaForms", "PreferenceSchemas", "PreferenceSearch",
+        "StoreAccess", "PreferenceModel", "PropertyList", "SystemCalls", "CLinux", "ManualPage",
       ], swiftSettings: strict),
     // 5: carries changes between a store and the servers of its cloud
     .target(
@@ -182,9 +192,9 @@ let package = Package(
     .executableTarget(
       name: "prefsfs",
       dependencies: [
-        "FUSEDriver", "PreferenceTree", "PreferenceClient", "PreferenceSearch", "StoreAccess",
-        "PreferenceModel",
-        "PropertyList", "SystemCalls", "ManualPage",
+        "FUSEDriver", "PreferenceTree", "PreferenceClient", "PreferenceControl",
+        "PreferenceSearch", "StoreAccess", "PreferenceModel", "PropertyList", "SystemCalls",
+        "ManualPage",
       ], swiftSettings: strict, linkerSettings: standsAlone),
     .executableTarget(
       name: "defaults", dependencies: ["DefaultsCommand"], swiftSettings: strict,

@@ -1,3 +1,4 @@
+import PreferenceControl
 import PreferenceDeclarations
 import PreferenceModel
 import PreferenceSchemas

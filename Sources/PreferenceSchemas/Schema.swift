@@ -144,5 +144,5 @@ public struct SchemaKey: Sendable {
   public init(_ name: Key, kind: Kind? = nil) { (self.name, self.kind) = (name, kind) }
 
   /// In manifests, names of members that stand for any key, and for the value of any key.
-  static let (anyKey, anyValue): (Key, Key) = ("{{key}}", "{{value}}")
+  package static let (anyKey, anyValue): (Key, Key) = ("{{key}}", "{{value}}")
 }

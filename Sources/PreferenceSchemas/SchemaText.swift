@@ -77,7 +77,7 @@ extension SchemaKey {
   }
 
   /// The text in lines of at most 76 characters. Each of its own lines begins a new one.
-  static func wrapped(_ text: String) -> [String] {
+  package static func wrapped(_ text: String) -> [String] {
     text.lines.flatMap { line in
       var lines: [String] = []
       for word in line.split(separator: " ") {
@@ -94,7 +94,7 @@ extension SchemaKey {
 
 extension String {
   /// The lines of a text for people, without control characters. A tab is a blank.
-  var lines: [String] {
+  package var lines: [String] {
     split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).map {
       String($0).replacing("\t", with: " ").printable()
     }

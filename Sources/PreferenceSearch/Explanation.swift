@@ -99,7 +99,7 @@ public struct Explanation {
 
   /// The fragments of all locations, and what each sets; of a location the one that counts first.
   /// Where a fragment sets a key that the list has, the list follows.
-  func fragments() -> [(location: Location, file: String, values: ValueDictionary)] {
+  package func fragments() -> [(location: Location, file: String, values: ValueDictionary)] {
     // An owner of an earlier version does not know them.
     let rows = (try? rows(of: .fragments)) ?? []
     return rows.compactMap { row in

@@ -49,13 +49,13 @@ public enum KeptSuites {
   package static func key(of domain: DomainName) -> Key { Key(prefix + domain.string) }
 
   /// The domain whose suites the key keeps; nil for other keys.
-  static func domain(of key: Key) -> DomainName? {
+  package static func domain(of key: Key) -> DomainName? {
     let name = key.string
     return name.hasPrefix(prefix) ? DomainName(String(name.dropFirst(prefix.count))) : nil
   }
 
   /// The domain whose suites the edit changes; nil for other edits.
-  static func domain(of item: Changeset.Item) -> DomainName? {
+  package static func domain(of item: Changeset.Item) -> DomainName? {
     item.location.domain == domain ? item.edit.key.flatMap { domain(of: $0) } : nil
   }
 

@@ -103,6 +103,9 @@ final class PlaceEngine: Engine {
 }
 
 extension SearchEngine {
+  /// Returns an engine that shows and changes one place alone.
+  package func engine(of place: Place) -> any Engine { PlaceEngine(place, self) }
+
   /// Carries out intents that name the place of the registered defaults. Observers other than the
   /// author are notified. Throws where the rules refuse an intent; nothing is changed then.
   /// Threads: one caller at a time, because the rules read what the edits then change.

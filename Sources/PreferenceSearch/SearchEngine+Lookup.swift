@@ -7,7 +7,7 @@ import SystemCalls
 extension SearchEngine {
   /// The locations that are asked for a key of the domain, in order: suites and languages among
   /// them.
-  func locations(for domain: DomainName) throws(EngineError) -> [Location] {
+  package func locations(for domain: DomainName) throws(EngineError) -> [Location] {
     let suites = try allSuites(of: domain)
     let languages = try languageTable(of: domain).languages.map { Location(.language($0), .global) }
     return SearchList.forced(domain) + [Location(.arguments, .global)]
@@ -121,7 +121,7 @@ extension SearchEngine {
   /// A list of the global domain or of a suite that cannot be read is an error of that domain,
   /// which the store's owner has logged: this domain goes on without it. A managed list is an error
   /// of every domain that needs it, because it may force the key.
-  func find(
+  package func find(
     _ key: Key, at location: Location, for domain: DomainName
   ) throws(EngineError) -> StoredValue? {
     switch location.place {
@@ -155,7 +155,7 @@ extension SearchEngine {
   }
 
   /// The keys of a domain in one place. A list that hangs is an error and is not waited for.
-  func storedKeys(at location: Location) throws(EngineError) -> [Key] {
+  package func storedKeys(at location: Location) throws(EngineError) -> [Key] {
     guard let finding = lists?.finding(location) else { return try places.keys(at: location) }
     if let error = finding.error { throw error }
     return []
@@ -163,7 +163,7 @@ extension SearchEngine {
 
   /// When a domain last changed in one place; nil where the place does not have it. A list that
   /// hangs is an error and is not waited for.
-  func modified(_ location: Location) throws(EngineError) -> Timestamp? {
+  package func modified(_ location: Location) throws(EngineError) -> Timestamp? {
     guard let finding = lists?.finding(location) else { return try places.modified(location) }
     if finding.modified == nil, let error = finding.error { throw error }
     return finding.modified

@@ -23,7 +23,7 @@ public final class SearchEngine: Engine {
   /// read when the argument is not given.
   let refusesShadowed: Bool
   /// Reads lists for the caller, which must not wait for one that hangs; nil: the caller waits.
-  let lists: ListReader?
+  package let lists: ListReader?
   let registered = VolatilePlace(.registered)
   let suites = Mutex(SuiteTable())
   /// How many posted changes of a key, in any domain, are not over.

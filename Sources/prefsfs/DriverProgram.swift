@@ -1,6 +1,7 @@
 import FUSEDriver
 import Glibc
 import PreferenceClient
+import PreferenceControl
 import PreferenceModel
 import PreferenceSearch
 import PropertyList

@@ -1,4 +1,5 @@
 import PreferenceModel
+import PreferenceSchemaForms
 import PreferenceSchemas
 import PropertyList
 

@@ -37,6 +37,7 @@ public protocol PreferenceValue: Sendable {
 }
 
 extension PreferenceValue {
+  /// Returns ``value(from:)``, for types without members.
   public static func value(
     from propertyList: PropertyList.Value, filledFrom other: Self?, ignored: inout [String]
   ) -> Self? { value(from: propertyList) }

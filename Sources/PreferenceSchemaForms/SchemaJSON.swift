@@ -1,4 +1,5 @@
 import PreferenceModel
+import PreferenceSchemas
 import PropertyList
 
 // A schema as JSON Schema 2020-12, for editors of `.prefs/domains/<domain>.json`.

@@ -1,4 +1,5 @@
 import PreferenceModel
+import PreferenceSearch
 import PropertyList
 import Synchronization
 import SystemCalls

@@ -1,5 +1,8 @@
 import PreferenceDeclarations
 import PreferenceModel
+import PreferenceSchemaForms
+import PreferenceSchemas
+import PreferenceSearch
 import PropertyList
 import StoreAccess
 import Synchronization
@@ -39,7 +42,7 @@ public final class StoreControl: ControlService {
       search.lists?.include(place)
       users.withLock { _ = $0.insert(user) }
     }
-    return PlaceEngine(place, search)
+    return search.engine(of: place)
   }
 
   public var documents: any Engine { WholeEngine(DocumentContents(search: search)) }

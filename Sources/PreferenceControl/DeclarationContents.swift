@@ -1,5 +1,7 @@
 import PreferenceDeclarations
 import PreferenceModel
+import PreferenceSchemas
+import PreferenceSearch
 import PropertyList
 import SystemCalls
 

@@ -1,4 +1,5 @@
 import PreferenceModel
+import PreferenceSchemas
 import PropertyList
 
 // A schema as Swift: the typed keys of a program that uses the library `Preferences`.

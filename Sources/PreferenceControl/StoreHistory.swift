@@ -1,5 +1,6 @@
 import PreferenceHistory
 import PreferenceModel
+import PreferenceSearch
 import PropertyList
 import Synchronization
 import SystemCalls
