@@ -8,11 +8,10 @@ internal import SystemCalls
 /// other, on a thread of its own, which starts with the first observation.
 ///
 /// Promises: from the moment when `add` returns, an observation is told of the changes of its key's
-/// effective value, or of those of all keys of its domain, in order, each with the value before, and
-/// of nothing else. Changes that follow
-/// each other before the thread looks are told as one, and one that is undone before then is not
-/// told. A change is told as this process's own only if no other process's change can be a part of
-/// it.
+/// effective value, or of those of all keys of its domain, in order, each with the value before,
+/// and of nothing else. Changes that follow each other before the thread looks are told as one, and
+/// one that is undone before then is not told. A change is told as this process's own only if no
+/// other process's change can be a part of it.
 ///
 /// Threads: any may call `add`, `remove`, `expect` and `put`; bodies run on the dispatcher's
 /// thread, which ends with the dispatcher. Locks: `starting`, under which the engine is given an
@@ -68,8 +67,8 @@ final class Dispatcher: Sendable {
     var lastNumber: UInt64 = 0
   }
 
-  /// The most own changes of a key that an observation remembers until it is told of them. Beyond that the
-  /// older half is forgotten, and may be told as another process's.
+  /// The most own changes of a key that an observation remembers until it is told of them. Beyond
+  /// that the older half is forgotten, and may be told as another process's.
   fileprivate static let mostRemembered = 4096
 
   fileprivate let state = Monitor(State())
@@ -99,8 +98,8 @@ final class Dispatcher: Sendable {
       state.observations[state.lastNumber] = observation
       return state.lastNumber
     }
-    // The store reports changed keys only of lists that have been read, so the values are read here.
-    // Those that cannot be read now are told as changes when they can.
+    // The store reports changed keys only of lists that have been read, so the values are read
+    // here. Those that cannot be read now are told as changes when they can.
     let values = (try? Self.values(of: target, engine)) ?? [:]
     initial?(values)
     state.withLock { state in
@@ -233,7 +232,8 @@ extension Dispatcher {
     _ events: [Event], _ state: Monitor<State>, _ engine: SearchEngine,
     _ worker: BatchWorker<[Event]>
   ) {
-    // Without the values last told: a second reference to them would have the next change copy them.
+    // Without the values last told: a second reference to them would have the next change copy
+    // them.
     let all = state.withLock { state in
       state.observations.filter { !$0.value.isNew }.map { ($0.key, $0.value.target) }
         .sorted { $0.0 < $1.0 }

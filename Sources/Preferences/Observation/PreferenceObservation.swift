@@ -86,11 +86,11 @@ extension UserDefaults {
     return PreferenceObservation(dispatcher, number)
   }
 
-  /// Calls the body whenever the effective value of any key differs from the value last reported, as
-  /// ``observe(_:_:)-(PreferenceKey<Value>,_)`` does: keys of the domain, of its suites and of the
-  /// global domain, registered defaults, arguments. What changed at once, for instance in an editor,
-  /// is reported together, by key. Cost: the call reads every key, and so does a change after which a
-  /// list is read again as a whole; any other costs O(changed keys).
+  /// Calls the body whenever the effective value of any key differs from the value last reported,
+  /// as ``observe(_:_:)-(PreferenceKey<Value>,_)`` does: keys of the domain, of its suites and of
+  /// the global domain, registered defaults, arguments. What changed at once, for instance in an
+  /// editor, is reported together, by key. Cost: the call reads every key, and so does a change
+  /// after which a list is read again as a whole; any other costs O(changed keys).
   ///
   /// - Returns: the observation, which ends when it is released: keep it.
   public func observeAll(

@@ -12,10 +12,10 @@ public import PropertyList
 /// ```
 ///
 /// A stored value of another type is ignored: the default is read. Members of a Codable value that
-/// are not stored, or that are of another type, come from the default. The first time that a program
-/// reads a value that is ignored, in part or as a whole, the log says so, and again when the program
-/// sets the key, because that replaces the value; the history has it (<doc:History>). Without a default the type is
-/// optional, and setting nil removes the key.
+/// are not stored, or that are of another type, come from the default. The first time that a
+/// program reads a value that is ignored, in part or as a whole, the log says so, and again when
+/// the program sets the key, because that replaces the value; the history has it (<doc:History>).
+/// Without a default the type is optional, and setting nil removes the key.
 public struct PreferenceKey<Value: PreferenceValue>: Sendable {
   /// The key's name.
   public let name: String
@@ -34,9 +34,9 @@ public struct PreferenceKey<Value: PreferenceValue>: Sendable {
 }
 
 extension UserDefaults {
-  /// The value of a key. Setting it does not wait. `defaults[.count] += 1` is a read and then a set;
-  /// ``update(_:_:)`` loses no change in between. A value that cannot be encoded is refused and
-  /// logged; ``set(_:for:)`` throws instead. Reading it costs what `integer(forKey:)` does.
+  /// The value of a key. Setting it does not wait. `defaults[.count] += 1` is a read and then a
+  /// set; ``update(_:_:)`` loses no change in between. A value that cannot be encoded is refused
+  /// and logged; ``set(_:for:)`` throws instead. Reading it costs what `integer(forKey:)` does.
   public subscript<Value>(key: PreferenceKey<Value>) -> Value {
     // Inlined, so that the caller's compiler makes it for the caller's type.
     @inlinable get { typed(value(key.name), of: key) }

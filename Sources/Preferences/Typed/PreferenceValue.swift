@@ -2,10 +2,10 @@ import Foundation
 public import PropertyList
 
 /// A type whose values can be kept as preferences: types of the standard library and of Foundation
-/// (numbers, strings, booleans, dates, data, URLs, UUIDs, `Decimal`, `Duration`, arrays, sets, ranges,
-/// dictionaries with strings as keys), enumerations by their raw values, and your own Codable types. These are kept as dictionaries and
-/// arrays that every program can read, not as archives. Your own types need only declare the
-/// conformance:
+/// (numbers, strings, booleans, dates, data, URLs, UUIDs, `Decimal`, `Duration`, arrays, sets,
+/// ranges, dictionaries with strings as keys), enumerations by their raw values, and your own
+/// Codable types. These are kept as dictionaries and arrays that every program can read, not as
+/// archives. Your own types need only declare the conformance:
 ///
 /// ```swift
 /// struct Frame: Codable, PreferenceValue { var width = 800, height = 600 }
@@ -15,8 +15,8 @@ public import PropertyList
 /// Reading is strict: a stored value that is not one of the type is ignored, and the key has its
 /// default. A stored string is read as a number, boolean or date if all of it is the text of one,
 /// because arguments of a command line are strings. The members of a Codable value are read by the
-/// same rules, each for itself: one that is not stored, or that cannot be read, comes from the key's
-/// default, so a type may gain members. An optional member that is not stored is nil.
+/// same rules, each for itself: one that is not stored, or that cannot be read, comes from the
+/// key's default, so a type may gain members. An optional member that is not stored is nil.
 ///
 /// A type that is not Codable implements the two requirements itself, and imports `PropertyList`
 /// for that.

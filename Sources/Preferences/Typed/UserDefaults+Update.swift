@@ -15,9 +15,9 @@ extension UserDefaults {
   /// nothing is set. In a subclass it is a read and a set.
   /// - Parameter body: may be called several times.
   /// - Returns: the new value.
-  /// - Throws: ``PreferenceError/unavailable(_:)`` if the change is refused (an administrator forces
-  ///   the key), if the owner does not answer, or if others change the key again and again for 10 s;
-  ///   what the body and the value's encoding throw. Nothing is set then.
+  /// - Throws: ``PreferenceError/unavailable(_:)`` if the change is refused (an administrator
+  ///   forces the key), if the owner does not answer, or if others change the key again and again
+  ///   for 10 s; what the body and the value's encoding throw. Nothing is set then.
   @discardableResult
   public func update<Value>(
     _ key: PreferenceKey<Value>, _ body: (inout Value) throws -> Void

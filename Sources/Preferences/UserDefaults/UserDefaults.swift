@@ -109,8 +109,8 @@ open class UserDefaults: @unchecked Sendable {
 
   /// Waits until every change that this process has made is on the disk, and every process and
   /// mount of the user sees it. This process need not call it to read what it has set.
-  /// - Returns: false if that failed; the log says why. A refused setter does not make it false, but
-  ///   it is false where there is no owner of the store, so that every setter is refused.
+  /// - Returns: false if that failed; the log says why. A refused setter does not make it false,
+  ///   but it is false where there is no owner of the store, so that every setter is refused.
   @discardableResult
   open func synchronize() -> Bool {
     do throws(EngineError) {
