@@ -52,12 +52,13 @@ struct Target {
   /// The directory of the list is the store, and the list is a domain in it. But if the directory
   /// is the directory of a place of the user's own store, the target is the domain in that place.
   /// The preference directories of macOS, where this machine does not have them, also stand for
-  /// their places.
+  /// their places, those of managed lists among them.
   private init(path: String) {
     let surroundings = Surroundings()
     let stem = path.hasSuffix(".plist") ? String(path.dropLast(6)) : path
     let slash = stem.lastIndex(of: "/") ?? stem.startIndex
-    let parent = slash == stem.startIndex ? "/" : String(stem[..<slash])
+    let parent = Self.present(
+      slash == stem.startIndex ? "/" : String(stem[..<slash]), surroundings)
     var file = String(stem[stem.index(after: slash)...])
     var place = Self.place(of: parent, surroundings)
     let ending = "." + surroundings.hostIdentifier
@@ -82,6 +83,16 @@ struct Target {
     guard directory.hasSuffix(library), !Files.isDirectory(directory) else { return nil }
     if directory == library { return .anyUser }
     return directory == Surroundings.home + library ? .user : nil
+  }
+
+  /// Returns the directory that a directory of macOS's managed lists stands for on a machine that does
+  /// not have those; any other one as it is.
+  private static func present(_ directory: String, _ surroundings: Surroundings) -> String {
+    let managed = "/Library/Managed Preferences"
+    guard directory == managed || directory.hasPrefix(managed + "/"), !Files.isDirectory(managed)
+    else { return directory }
+    return StoreLayout(surroundings).directory(.managed)
+      + String(directory.dropFirst(managed.count))
   }
 
   private static func isSame(_ path: String, _ other: String) -> Bool {

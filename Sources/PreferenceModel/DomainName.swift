@@ -26,7 +26,8 @@ public struct DomainName: Hashable, Comparable, Sendable, ExpressibleByStringLit
 
   /// What Apple's `defaults` and CFPreferences call the global domain, beside its name.
   private static let globalNames: Set<String> = [
-    "Apple Global Domain", "kCFPreferencesAnyApplication", ".GlobalPreferences",
+    "Apple Global Domain", "kCFPreferencesAnyApplication", ".GlobalPreferences", "-g",
+    "-globalDomain",
   ]
 
   /// The name as text.

@@ -232,12 +232,14 @@ import Testing
         mkdir $C/../other; defaults write $C/../other/d.plist There -int 1
         defaults write ~/Library/Preferences/d Home z; defaults read d Home
         defaults write $C/../new/deep/d K x; defaults read $C/../new/deep/d K
+        defaults write '/Library/Managed Preferences/m' K f; defaults read "$PREFSFS_SYSTEM_DIR/managed/m" K
+        defaults write '/Library/Managed Preferences/ada/m' K a; cd $PREFSFS_SYSTEM_DIR/managed; ls . ada
         defaults write /proc/no/such/d K x 2>&1 | head -1
         """
       #expect(
         Self.run(session, sandbox)
-          == "x\n{\n    Machine = y;\n}\nz\nx\nCould not write domain /proc/no/such/d; exiting\n[0]\n"
-      )
+          == "x\n{\n    Machine = y;\n}\nz\nx\nf\n.:\nada\nm.plist\n\nada:\nm.plist\n"
+          + "Could not write domain /proc/no/such/d; exiting\n[0]\n")
       #expect(sandbox.evaluate(sandbox.root + "/other/d.plist", "d") == "{'There': 1}")
       sandbox.waitUntil("test -f $C/d.plist")
     }

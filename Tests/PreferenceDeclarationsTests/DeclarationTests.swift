@@ -231,6 +231,7 @@ import Testing
     #expect(throws: EngineError.self) { try Declaration(twice) }
     let named = try Declaration(["Apple Global Domain": ["A": 1]])
     #expect(named.document.keys.map(\.string) == [DomainName.global.string])
+    #expect(try Declaration(["-g": ["A": 1]]) == named)
   }
 
   @Test("one declaration leaves the drift of another alone, and what another one may not set")
