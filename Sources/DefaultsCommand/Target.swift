@@ -85,8 +85,8 @@ struct Target {
     return directory == Surroundings.home + library ? .user : nil
   }
 
-  /// Returns the directory that a directory of macOS's managed lists stands for on a machine that does
-  /// not have those; any other one as it is.
+  /// Returns the directory that a directory of macOS's managed lists stands for on a machine without
+  /// those; any other one as it is.
   private static func present(_ directory: String, _ surroundings: Surroundings) -> String {
     let managed = "/Library/Managed Preferences"
     guard directory == managed || directory.hasPrefix(managed + "/"), !Files.isDirectory(managed)

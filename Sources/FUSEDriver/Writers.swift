@@ -20,7 +20,7 @@ struct Writers {
   private static let most = 256
 
   /// Returns who has made a request that changes something. Cost: nothing but memory, for a thread
-  /// that has made one in the last two seconds; else three files of proc(5).
+  /// that has made one in the last two seconds; else some files of proc(5).
   mutating func source(of header: RequestHeader) -> ChangeSource {
     let now = Instant.now
     let (thread, user) = (header.thread, header.user)

@@ -13,6 +13,8 @@ package struct HistoryFilter: Equatable, Sendable {
   package var since, until: HistoryMoment?
   /// The path or name of a program, or a unit; nil: all.
   package var by: String?
+  /// The only unit, apart from changes of which it is not known who has made them; nil: all.
+  package var unit: String?
   package var via: ChangeSource.Via?
   /// The only place; nil: all.
   package var place: Place?
@@ -45,6 +47,7 @@ package struct HistoryFilter: Equatable, Sendable {
     } else if isUndo, record.source.via == .profile {
       return false
     }
+    if let unit, !record.source.program.isEmpty, record.source.unit != unit { return false }
     guard let by else { return true }
     let program = record.source.program
     return by == program || by == record.source.unit

@@ -69,8 +69,8 @@ public struct HistorySettings: Equatable, Sendable {
     mayKeep(key, of: domain) && !Secret.isName(key)
   }
 
-  /// Whether the value is kept, all of it. A boolean, a number or a date is no secret, and a container
-  /// is kept whole if no member has a secret's name.
+  /// Whether the value is kept, all of it. A boolean, a number or a date is no secret. A container is
+  /// kept whole if no member has a secret's name.
   public func keeps(_ value: Value, of key: Key, in domain: DomainName) -> Bool {
     !hides(value, of: key, in: domain) && value.withoutSecrets == nil
   }

@@ -38,7 +38,8 @@ public struct ChangeSource: Hashable, Sendable {
   /// The path of its program; empty: it is not known, because the process had ended.
   public var program = ""
   /// The last part of its control group, such as the service or the application's scope that it
-  /// belongs to; empty: it is not known.
+  /// belongs to, or of a program that `defaults record` runs, `record-` and the number of that; empty:
+  /// it is not known.
   public var unit = ""
 
   /// A change that came by that way, without more.

@@ -449,7 +449,7 @@ final class Connection: Sendable {
   }
 
   /// Returns what the history says of who asks for a change. Cost: for the first change of a
-  /// connection that is not a mount's, three files of proc(5).
+  /// connection that is not a mount's, some files of proc(5).
   private func source(_ said: ChangeSource?) -> ChangeSource {
     if let said, said.via == .mount, said.program.utf8.count <= 4096, said.unit.utf8.count <= 256 {
       return said

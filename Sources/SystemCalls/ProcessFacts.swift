@@ -8,15 +8,58 @@ public struct ProcessFacts: Equatable, Sendable {
   /// The path of its program; empty where it cannot be told: the process has ended, or is another
   /// user's.
   public let program: String
-  /// The last part of its control group; empty where it cannot be told.
+  /// The last part of its control group; empty where it cannot be told. Of a process that
+  /// `defaults record` has started, or one of its descendants, `record-` and the number of that.
   public let unit: String
 
-  /// Reads them. Cost: two files of proc(5), which are in memory, and one more for a thread that is
-  /// not the first one of its process. Of a thread that has ended only the number is known.
+  /// Reads them. Cost: two files of proc(5), which are in memory, one for each ancestor, and one more
+  /// for a thread that is not the first one of its process. Of a thread that has ended only the number
+  /// is known.
   public init(ofThread thread: pid_t) {
     process = Self.process(ofThread: thread)
     program = Self.withoutMark(Files.linkTarget("/proc/\(thread)/exe") ?? "")
-    unit = Self.unit(Self.lines("/proc/\(thread)/cgroup"))
+    unit = Self.recorder(above: process) ?? Self.unit(Self.lines("/proc/\(thread)/cgroup"))
+  }
+
+  /// The name of a process, as /proc/PID/comm has it, that records what its descendants change.
+  private static let recorderName = "defaults-record"
+
+  /// Gives this process the name of a recorder.
+  /// - Returns: the unit that its descendants have from now on; nil: it cannot have the name.
+  public static func beginRecording() -> String? {
+    do throws(SystemError) {
+      try Descriptor(opening: "/proc/self/comm", O_WRONLY).write(Array(recorderName.utf8))
+      return unit(ofRecorder: getpid())
+    } catch {
+      return nil
+    }
+  }
+
+  private static func unit(ofRecorder process: pid_t) -> String { "record-\(process)" }
+
+  /// Returns the unit of the recorder among the ancestors of a process; nil: there is none.
+  private static func recorder(above process: pid_t) -> String? {
+    var process = process
+    for _ in 0..<64 {
+      guard process > 1, let (name, parent) = nameAndParent(of: process) else { return nil }
+      if name.elementsEqual(recorderName.utf8) { return unit(ofRecorder: process) }
+      process = parent
+    }
+    return nil
+  }
+
+  private static func nameAndParent(of process: pid_t) -> (name: ArraySlice<UInt8>, parent: pid_t)?
+  {
+    let contents = (try? Files.contents("/proc/\(process)/stat", limit: 4096)) ?? nil
+    // "PID (NAME) STATE PARENT ...", and the name may have any character.
+    guard let contents, let start = contents.firstIndex(of: UInt8(ascii: "(")),
+      let end = contents.lastIndex(of: UInt8(ascii: ")")), start < end
+    else { return nil }
+    let fields = contents[(end + 1)...].split(separator: UInt8(ascii: " "), maxSplits: 2)
+    guard fields.count > 1, let parent = pid_t(String(decoding: fields[1], as: UTF8.self)) else {
+      return nil
+    }
+    return (contents[(start + 1)..<end], parent)
   }
 
   /// Whether a process is there, and is not stopped (SIGSTOP, a debugger). Cost: a file of proc(5),

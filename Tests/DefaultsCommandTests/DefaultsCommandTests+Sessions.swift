@@ -253,6 +253,13 @@ extension DefaultsCommandTests {
       "{\n  \"K\": [\n    1,\n    2.0,\n    true\n  ]\n}\n[0]\n"
     ),
     (
+      "record has what a program and its children change, and not what others change meanwhile",
+      "cd $HOME; defaults record -- sh -c 'sh -c \"defaults write d A 1\"; touch started; "
+        + "until [ -e go ]; do sleep 0.01; done' > out & until [ -e started ]; do sleep 0.01; done; "
+        + "defaults write d B 2; touch go; wait; cat out; defaults read d B",
+      "defaults write d A -string 1\n2\n[0]\n"
+    ),
+    (
       "what JSON has no form for is a text in a report",
       "defaults write d K '<real>nan</real>'; defaults history --json | grep -o '\"after.*nan[^,]*'",
       "\"after\": \"nan\"\n[0]\n"

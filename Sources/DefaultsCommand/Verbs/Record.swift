@@ -35,6 +35,7 @@ enum Record {
       var status: Int32 = 0
       if selection.filter.since == nil {
         selection.filter.since = .number(try selection.history(of: store).lastNumber + 1)
+        if !command.isEmpty { selection.filter.unit = ProcessFacts.beginRecording() }
         status = try wait(command)
       }
       print(try selection.history(of: store), selection.filter, form)
