@@ -91,7 +91,7 @@ enum Manual {
     Form("cloud sync [SECONDS]", "returns when both sides have the same"),
     Form("cloud log [NUMBER]", "shows values that lost to those of other machines"),
     Form("cloud restore NUMBER", "sets the key to such a value again"),
-    Form("write|import|apply --force ...", "sets what the schema of the domain refuses"),
+    Form("write|rename|import|apply --force ...", "sets what the schema of the domain refuses"),
     Form("write|delete|... --sync ...", "returns when the list on the disk has the change"),
     Form("synchronize [DOMAIN]", "returns when the lists on the disk have all changes"),
     Form("read|write|delete --path ...", "KEY is a path into a value: Key:Sub:0"),

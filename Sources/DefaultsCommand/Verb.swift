@@ -30,7 +30,7 @@ enum Verb: String, CaseIterable {
     case .readType: ["--path"]
     case .write: ["--path", "--sync", "--force"]
     case .delete, .deleteAll: ["--path", "--sync"]
-    case .rename: ["--sync"]
+    case .rename: ["--sync", "--force"]
     case .import: ["--sync", "--force"]
     case .find, .domains, .watch: ["--apple-text"]
     case .explain: ["--apple-text", "--json", "--for"]

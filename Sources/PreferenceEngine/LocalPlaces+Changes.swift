@@ -53,7 +53,7 @@ extension LocalPlaces {
         if [.command, .undo].contains(source.via) { try requireUnmade(intent) }
         let edits = try rules.items(for: intent)
         if intent == .judged { isJudged = true }
-        if isJudged, intent.isJudgeable { try judge(edits) }
+        if isJudged { try judge(edits) }
         if case .edit(let location, _) = intent, location.place == .cloud {
           foreign.formUnion(items.count..<items.count + edits.count)
         }

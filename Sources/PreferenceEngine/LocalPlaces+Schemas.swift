@@ -42,33 +42,10 @@ extension LocalPlaces {
   /// Throws `.unfit` if a schema does not allow what an edit sets, unless the key has it already.
   func judge(_ items: [Changeset.Item]) throws(EngineError) {
     for item in items {
-      let domain = item.location.domain
-      guard let key = item.edit.key, let schema = schema(of: domain), schema.isAuthoritative,
-        let known = schema[schema.presentName(of: key)], let value = try changed(item, known),
-        let objection = known.objection(to: value, quotes: false)
-      else { continue }
-      throw EngineError(.unfit, domain: domain, key: key, objection)
-    }
-  }
-
-  /// The value that the edit gives its key; nil if it is the present one, or nothing is to be judged.
-  private func changed(
-    _ item: Changeset.Item, _ known: SchemaKey
-  ) throws(EngineError) -> Value? {
-    guard let key = item.edit.key else { return nil }
-    switch item.edit {
-    case .set(_, let value, _):
-      return try store.lists.find(key, at: item.location)?.value == value ? nil : value
-    case .splice(_, let splice):
-      // The type stays; a long text is made whole only if its characters matter.
-      guard known.pattern != nil || known.hasBindingChoices else { return nil }
-      if splice.count > Pattern.longestText {
-        // Too long for a pattern, and no choice has so many characters.
-        return known.hasBindingChoices ? .string("\0") : nil
+      guard let key = item.edit.key, let schema = schema(of: item.location.domain) else { continue }
+      try schema.judge(item) { () throws(EngineError) in
+        try store.lists.find(key, at: item.location)
       }
-      let old = try store.lists.find(key, at: item.location)
-      return old.flatMap { $0.accepts(splice) ? $0.applying(splice).value : nil }
-    case .remove, .describe, .createDomain, .removeDomain: return nil
     }
   }
 
@@ -91,17 +68,6 @@ extension LocalPlaces {
       }
       guard isNoted else { continue }
       log(.notice("\(name): a program has set what its schema does not allow: \(objection)"))
-    }
-  }
-}
-
-extension Intent {
-  /// Whether the values that the intent sets are somebody's choice: not where a domain is renamed.
-  var isJudgeable: Bool {
-    switch self {
-    case .renameDomain: false
-    case .at(_, let intent): intent.isJudgeable
-    default: true
     }
   }
 }

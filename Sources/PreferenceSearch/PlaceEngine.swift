@@ -70,7 +70,8 @@ final class PlaceEngine: Engine {
   }
 
   func domainsNeeded(for key: Key?, in domain: DomainName) -> [DomainName] {
-    volatile == nil ? [domain] : []
+    // The schema of a domain, which judges registered defaults too, is read with its lists.
+    volatile == nil || place == .registered && search.usesSchemas ? [domain] : []
   }
 
   // MARK: - Changes
@@ -107,14 +108,21 @@ extension SearchEngine {
   package func engine(of place: Place) -> any Engine { PlaceEngine(place, self) }
 
   /// Carries out intents that name the place of the registered defaults. Observers other than the
-  /// author are notified. Throws where the rules refuse an intent; nothing is changed then.
+  /// author are notified. Throws where the rules, or schemas after `.judged`, refuse an intent;
+  /// nothing is changed then.
   /// Threads: one caller at a time, because the rules read what the edits then change.
   func changeRegistered(
     _ intents: [Intent], by author: Author
   ) throws(EngineError) -> Changeset {
     let rules = ChangeRules(registered)
     var items: [Changeset.Item] = []
-    for intent in intents { items += try rules.items(for: intent) }
+    var isJudged = false
+    for intent in intents {
+      let edits = try rules.items(for: intent)
+      isJudged = isJudged || intent == .judged
+      if isJudged { try judge(edits) }
+      items += edits
+    }
     var changeset = Changeset(time: .now)
     for item in items {
       let change = registered.apply([item.edit], to: item.location.domain)
@@ -123,6 +131,15 @@ extension SearchEngine {
     }
     notify(changeset, by: author)
     return changeset
+  }
+
+  private func judge(_ items: [Changeset.Item]) throws(EngineError) {
+    for item in items {
+      guard let key = item.edit.key else { continue }
+      try schema(of: item.location.domain)?.judge(item) { () throws(EngineError) in
+        registered.find(key, in: item.location.domain)
+      }
+    }
   }
 }
 

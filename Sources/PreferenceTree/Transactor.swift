@@ -53,10 +53,9 @@ final class Transactor {
     _ update: (Changeset) throws(TreeError) -> Void = { _ in }
   ) throws(TreeError) -> Changeset {
     let makesDomain = changesNames && touched.contains { engine.isUnmade($0.domain) }
-    let judged: [Intent] = isJudged && options.judges ? [.judged] : []
     let made: Changeset
     do {
-      made = try apply(judged + intents, isDecisive: isDecisive)
+      made = try apply(isJudged ? judged(intents) : intents, isDecisive: isDecisive)
     } catch {
       throw isNew && error == .changedMeanwhile ? .exists : error
     }
@@ -78,6 +77,9 @@ final class Transactor {
     }
     return changeset
   }
+
+  /// The intents, for schemas to judge where the mount has them do so.
+  func judged(_ intents: [Intent]) -> [Intent] { (options.judges ? [.judged] : []) + intents }
 
   /// Has the engine carry out the intents, and logs a refusal. Invalidates nothing: use `transact`
   /// for changes of keys.

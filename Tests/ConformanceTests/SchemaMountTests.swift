@@ -222,15 +222,17 @@ import Testing
     }
   }
 
-  @Test("a key that was made empty gets the schema's type with its first text")
+  @Test("a key that was made empty gets the schema's type with its first text, or is not made")
   func touched() throws {
     try withMount(prepare: prepare) { (sandbox: Sandbox, _: Mount) throws -> Void in
       let outcome = sandbox.shell(
         """
         exec 2>/dev/null; cd $M/e; touch Wrap Width; echo true > Wrap; echo x > Width || echo refused
         echo 15 > .t.swp; mv .t.swp Width; getfattr --only-values -n user.prefs.type Wrap Width
+        echo; touch Margins Theme Needed; sleep 1.2; ls
         """)
-      #expect(outcome.output == "refused\nbooleaninteger", "\(outcome)")
+      #expect(
+        outcome.output == "refused\nbooleaninteger\nNeeded\nWidth\nWrap\n", "\(outcome)")
     }
   }
 
@@ -352,6 +354,45 @@ import Testing
           yes
           yes
           7
+
+          """, "\(outcome)")
+    }
+  }
+
+  @Test("a new name is judged, of a key and of a domain, and so are registered defaults")
+  func renames() throws {
+    try withMount(prepare: prepare) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let off = try Mount(sandbox, ["-o", "schemas=off"], at: sandbox.secondMountPoint)
+      defer { off.unmount() }
+      let outcome = sandbox.shell(
+        """
+        exec 2>&1; cd $M; says() { "$@" > $C/../out 2>&1 && echo yes || { grep -o '"*[0-9a-z]*"* is .*' $C/../out || echo no; }; }
+        defaults write e Other wide; says defaults rename e Other Width; defaults read e Other
+        says mv e/Other e/Width; says defaults rename --force e Other Width; cat e/Width; rm e/Width
+        mkdir f; echo 99 > f/Width; echo x > f/Color; rm -rf e/*; sleep 1.1; says mv -T f e; ls f | xargs; ls e
+        echo 15 > f/Width; rm f/Color; sleep 1.1; says mv -T f e; cat e/Width; ls f | cat
+        rm e/Width; sleep 1.1; mkdir f; echo 99 > f/Width; says mv -T $M2/f $M2/e; cat e/Width
+        cd .prefs/places/registered; mkdir e; says eval 'echo 3 > e/Width'; says eval 'echo 16 > e/Width'
+        cat e/Width; says eval 'cd $M2/.prefs/places/registered; mkdir e; echo 3 > e/Width'
+        """)
+      #expect(
+        outcome.output == """
+          "wide" is not an integer (--force sets it)
+          wide
+          no
+          yes
+          wide
+          no
+          Color Width
+          yes
+          15
+          ls: cannot access 'f': No such file or directory
+          yes
+          99
+          no
+          yes
+          16
+          yes
 
           """, "\(outcome)")
     }

@@ -83,10 +83,11 @@ enum Rename {
     let target = try Target(&arguments)
     let (old, new) = (Key(try arguments.removeNext()), Key(try arguments.removeNext()))
     try arguments.end()
+    let isJudged = !arguments.options.isForced
     do throws(EngineError) {
       let view = try DomainView(target)
       for _ in 0..<DomainView.mostAttempts {
-        if try rename(old, to: new, view) { return }
+        if try rename(old, to: new, view, isJudged) { return }
       }
     } catch  where error.isMissing {
       throw Refusal(
@@ -100,7 +101,7 @@ enum Rename {
   /// Renames the key if it does not change in between.
   /// - Returns: whether the key was renamed; false if another program has changed it in between.
   private static func rename(
-    _ old: Key, to new: Key, _ view: DomainView
+    _ old: Key, to new: Key, _ view: DomainView, _ isJudged: Bool
   ) throws(EngineError) -> Bool {
     var (intents, replaced): ([Intent], [Intent]) = ([], [])
     var first: Value?
@@ -125,7 +126,7 @@ enum Rename {
     if view.target.place == nil { asked.append(.removeOwn(old, view.target.domain)) }
     try view.store.check(asked)
     do throws(EngineError) {
-      try view.store.apply(intents + replaced, view.target)
+      try view.store.apply(intents + replaced, view.target, isJudged: isJudged)
       return true
     } catch  where error.reason == .changedMeanwhile {
       return false

@@ -159,7 +159,8 @@ extension KeyFiles {
     if old == new { return }
     if mode == .exchange { throw log.refused(.invalid("\(old): domains cannot be exchanged")) }
     if transactor.made == nil { try prepareRename(of: old, to: new, mode, now: now) }
-    let changeset = try transactor.apply([.renameDomain(old, to: new)], isDecisive: true)
+    let changeset = try transactor.apply(
+      transactor.judged([.renameDomain(old, to: new)]), isDecisive: true)
     _ = departures.forgetAll(in: new)
     table.remove(new)
     table.rename(old, to: new)
