@@ -260,7 +260,9 @@ let package = Package(
       ], swiftSettings: strict),
     .testTarget(
       name: "PreferenceSchemasTests",
-      dependencies: ["PreferenceSchemas", "PreferenceModel", "PropertyList"],
+      dependencies: [
+        "PreferenceSchemas", "PreferenceSchemaForms", "PreferenceModel", "PropertyList",
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "PreferenceDeclarationsTests",

@@ -1,4 +1,5 @@
 import PreferenceModel
+import PreferenceSchemaForms
 import PropertyList
 import Testing
 

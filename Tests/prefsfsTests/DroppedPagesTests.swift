@@ -8,7 +8,8 @@ import Testing
 @Suite("Dropped pages") struct DroppedPagesTests {
   private let file = NodeID(rawValue: 5)
   /// The same key, in other trees of the mount.
-  private let (second, third) = (NodeID(rawValue: 1 << 48 | 7), NodeID(rawValue: 2 << 48 | 9))
+  private let second = NodeID(rawValue: 1 << 48 | 7)
+  private let third = NodeID(rawValue: 2 << 48 | 9)
 
   private func changes(_ files: [NodeID]) -> [Effect] {
     files.flatMap { [.invalidateAttributes($0), .invalidateContents($0)] }
