@@ -379,7 +379,10 @@ import Testing
   func secretNames() throws {
     try set("d", "askForPassword", false)
     try set("d", "Server", ["password": "mine", "port": 1])
-    try declare("a", ["askForPassword": true, "Server": ["password": "theirs", "port": 2]])
+    let declared: ValueDictionary = [
+      "askForPassword": true, "Server": ["password": "theirs", "port": 2],
+    ]
+    try declare("a", declared, isMerged: true)
     let plan = try undeclare("a")
     #expect(Set(plan.steps.map(\.outcome)) == [.restored, .notKept])
     #expect(try find("d", "askForPassword") == false)

@@ -314,7 +314,7 @@ import Testing
   ]
 
   @Test("no secret is kept, whole or as a member; numbers are none", arguments: members.indices)
-  func keptMembers(_ index: Int) throws {
+  func withoutSecrets(_ index: Int) throws {
     let (key, value, shown) = Self.members[index]
     let settings = HistorySettings()
     let stored = StoredValue(value, Metadata(text: nil, modified: Timestamp(nanoseconds: 0)))
