@@ -44,6 +44,11 @@ public enum FuzzTarget: String, CaseIterable, Sendable {
   /// as the same value, and that its text denotes it.
   private static func document(_ input: [UInt8]) -> String? {
     if let fault = packed(input) { return fault }
+    if let list = ReadableList(input),
+      let same = XMLPatch.apply(to: input, from: list.values, to: list.values), same != input
+    {
+      return "a list with hidden values that did not change is written differently"
+    }
     guard let (value, _) = try? Document.read(input) else { return nil }
     for format in [Format.binary, .xml, .json] {
       guard let bytes = try? Document.write(value, as: format) else {
