@@ -219,7 +219,7 @@ import Testing
       let (here, there) = (machines.here, machines.there)
       here.shell(
         """
-        for d in a b c; do mkdir $M/$d; echo 1 > $M/$d/K; echo 2 > $M/$d/L; done; rm $M/b/L
+        for d in a b c; do defaults write $d K 1; defaults write $d L 2; done; rm $M/b/L
         for d in a b c; do defaults cloud add $d K L; done; defaults cloud sync
         """)
       there.waitUntil("[ \"$(cat $M/a/L $M/b/K $M/c/K)\" = \"$(printf '2\\n1\\n1')\" ]")
