@@ -63,8 +63,10 @@ let package = Package(
       name: "PreferenceHistory", dependencies: ["PreferenceModel", "PropertyList", "SystemCalls"],
       swiftSettings: strict),
     // 2: what the keys of a domain are
+    .systemLibrary(name: "CPCRE2", pkgConfig: "libpcre2-8", providers: [.apt(["libpcre2-dev"])]),
     .target(
-      name: "PreferenceSchemas", dependencies: ["PreferenceModel", "PropertyList", "SystemCalls"],
+      name: "PreferenceSchemas",
+      dependencies: ["PreferenceModel", "PropertyList", "SystemCalls", "CPCRE2"],
       swiftSettings: strict),
     // 3: a schema as Swift, as JSON Schema and as a page
     .target(
@@ -262,6 +264,7 @@ let package = Package(
       name: "PreferenceSchemasTests",
       dependencies: [
         "PreferenceSchemas", "PreferenceSchemaForms", "PreferenceModel", "PropertyList",
+        "SystemCalls",
       ],
       swiftSettings: strict),
     .testTarget(

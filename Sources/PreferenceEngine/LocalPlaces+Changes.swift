@@ -1,4 +1,5 @@
 import PreferenceModel
+import PreferenceSchemas
 import PreferenceStore
 import PropertyList
 import Synchronization
@@ -48,12 +49,12 @@ extension LocalPlaces {
       var items: [Changeset.Item] = []
       let rules = ChangeRules(self)
       var foreign: Set<Int> = []
-      var isJudged = false
+      var judging: PatternBudget?
       for intent in intents {
         if [.command, .undo].contains(source.via) { try requireUnmade(intent) }
         let edits = try rules.items(for: intent)
-        if intent == .judged { isJudged = true }
-        if isJudged { try judge(edits) }
+        if intent == .judged { judging = judging ?? PatternBudget() }
+        if let judging { try judge(edits, within: judging) }
         if case .edit(let location, _) = intent, location.place == .cloud {
           foreign.formUnion(items.count..<items.count + edits.count)
         }

@@ -40,10 +40,12 @@ extension LocalPlaces {
   }
 
   /// Throws `.unfit` if a schema does not allow what an edit sets, unless the key has it already.
-  func judge(_ items: [Changeset.Item]) throws(EngineError) {
+  func judge(
+    _ items: [Changeset.Item], within budget: PatternBudget
+  ) throws(EngineError) {
     for item in items {
       guard let key = item.edit.key, let schema = schema(of: item.location.domain) else { continue }
-      try schema.judge(item) { () throws(EngineError) in
+      try schema.judge(item, within: budget) { () throws(EngineError) in
         try store.lists.find(key, at: item.location)
       }
     }

@@ -1,194 +1,136 @@
-/// A regular expression whose search takes time linear in the text, whatever the expression is: all
-/// possible matches are followed side by side (Thompson's construction), so nothing is tried again.
+import CPCRE2
+
+/// A regular expression, as PCRE2 has them: in UTF-8, with `\d`, `\w`, `\s` and `\b` of ASCII as in
+/// JSON Schema, `\uHHHH` for a character, and `$` for the end of the text alone.
 ///
-/// Syntax: literals, `.`, classes (`[a-z]`, `\d`, `\w`, `\s`, `\p{L}` and their negations), groups,
-/// alternatives, `*`, `+`, `?`, `{n,m}`, `^`, `$`, `\b`, `(?i)` at the beginning. What needs
-/// backtracking (look-around, back-references, possessive groups) is `.unsupported`. `\d`, `\w` and
-/// `\s` are ASCII, as in JSON Schema.
+/// PCRE2 tries again what did not match, so that a search may take exponential time, or the square
+/// of the text's length. A search that takes longer than its `PatternBudget` ends without an answer:
+/// the loop of a mount waits for it.
 ///
-/// The standard library's `Regex` backtracks: `(a+)+$` takes exponential time there, on the loop of
-/// a mount. RE2 would be a C++ library in four programs for what a few hundred lines do.
+/// Threads: any, several at once.
 public struct Pattern: Sendable {
   /// Why a text is no pattern.
   public enum Failure: Error, Equatable, Sendable {
     /// It is not a regular expression.
     case malformed
-    /// It needs something that cannot be matched in linear time, or is too large.
+    /// It is too large, or means something else to other programs.
     case unsupported
   }
 
-  /// An instruction. A number is the index of the next one, or of a class.
-  enum Instruction: Sendable {
-    case scalar(Int)
-    case split(Int, Int)
-    case jump(Int)
-    case begin, end
-    case boundary(isOne: Bool)
-    case match
+  /// What came of a search.
+  enum Outcome: Sendable {
+    case found, notFound
+    /// The search has ended without an answer.
+    case tooCostly
   }
 
   /// The expression as it was written.
   public let text: String
-  private let program: [Instruction]
-  private let classes: [ScalarClass]
-  /// How many instructions it has.
-  var size: Int { program.count }
-  /// How many comparisons it needs for a character: its instructions, and the ranges of its classes.
-  private let comparisons: Int
+  private let compiled: CompiledPattern
+  /// Bytes of the compiled expression.
+  var size: Int { compiled.size }
 
-  /// How many instructions an expression may have, and bytes its text.
-  static let largest = 2000
-  private static let longest = 4096
   /// Bytes of the longest text that is judged.
   public static let longestText = 1 << 16
-  /// How many comparisons a search may take: a longer one is not made.
-  private static let mostSteps = 20_000_000
+  /// The largest product of the bytes of an expression and of a text: between two looks at the
+  /// time, each character of the text is compared with a part of the expression.
+  private static let mostComparisons = 1 << 24
 
-  /// Whether a search in the text takes so little that it is made.
+  /// Whether a text is short enough to be judged.
   public func judges(_ text: String) -> Bool {
     let count = text.utf8.count
-    return count <= Self.longestText && count * comparisons <= Self.mostSteps
+    return count <= Self.longestText && count * self.text.utf8.count <= Self.mostComparisons
   }
 
   /// Compiles an expression.
   public init(_ text: String) throws(Failure) {
-    guard text.utf8.count <= Self.longest else { throw .unsupported }
-    var parser = PatternParser(text)
-    let tree = try parser.parse()
-    var compiler = PatternCompiler()
-    try compiler.add(tree)
-    try compiler.append(.match)
-    (self.text, program, classes) = (text, compiler.program, compiler.classes)
-    comparisons = classes.reduce(program.count) { $0 + $1.size }
+    // On macOS, `[a-z&&[^b]]` is the intersection of two sets; here it would be something else.
+    guard !text.contains("&&") else { throw .unsupported }
+    compiled = try CompiledPattern(text)
+    self.text = text
   }
 
-  /// Returns whether the expression matches somewhere in the text. Cost: O(its characters times the
-  /// expression), without allocations for each character.
-  public func matches(_ text: String) -> Bool {
-    var search = PatternSearch(program, classes)
-    var previous: Unicode.Scalar?
-    for scalar in text.unicodeScalars {
-      search.start(previous, scalar)
-      if search.hasMatched { return true }
-      search.step(over: scalar)
-      previous = scalar
-    }
-    search.start(previous, nil)
-    return search.hasMatched
+  /// Searches the text for the expression.
+  func search(_ text: String, within budget: PatternBudget) -> Outcome {
+    compiled.search(text, within: budget)
+  }
+
+  /// Whether a short text is known in which the search takes too long, as in one of many words that
+  /// does not match `^(\w+\s?)*$`. Cost: some milliseconds.
+  var isCostly: Bool {
+    Self.probes.contains { search($0, within: PatternBudget()) == .tooCostly }
+  }
+
+  /// Texts of 1,000 characters of which the last one seldom matches.
+  private static let probes = ["a", "A", "0", " ", ".", "-", "/", "a ", "a.", "a,", "a0"].map {
+    String(repeating: $0, count: 1000 / $0.count) + "\u{1}"
   }
 }
 
-/// The instructions that a search has reached at one position of the text.
-private struct PatternSearch {
-  private let program: [Pattern.Instruction]
-  private let classes: [ScalarClass]
-  private(set) var hasMatched = false
-  /// The instructions that wait for the next character, and those that were entered here.
-  private var waiting: [Int] = []
-  private var pending: [Int] = []
-  private var entered: [Int]
-  private var position = 1
+/// A compiled expression, which nothing changes.
+private final class CompiledPattern: @unchecked Sendable {
+  private let code: OpaquePointer
+  let size: Int
 
-  init(_ program: [Pattern.Instruction], _ classes: [ScalarClass]) {
-    (self.program, self.classes) = (program, classes)
-    entered = Array(repeating: 0, count: program.count)
-  }
+  /// Bytes of the longest expression, and how deep its groups may be nested.
+  private static let longest = 4096
+  private static let deepest: UInt32 = 100
+  /// How often a search may go back. A search that goes back so often takes some 10 ms.
+  private static let mostSteps: UInt32 = 200_000
+  /// KiB that a search may take.
+  private static let mostMemory: UInt32 = 16 << 10
+  /// PCRE2's numbers for: groups are nested too deeply, the compiled expression is too large, `\C`
+  /// is not allowed, the text is too long.
+  private static let limits: Set<Int32> = [119, 120, 183, 188]
 
-  /// Enters the instructions that were reached, and the first one, between two characters.
-  mutating func start(_ before: Unicode.Scalar?, _ after: Unicode.Scalar?) {
-    var stack = pending
-    stack.append(0)
-    (pending, waiting) = ([], [])
-    while let index = stack.popLast() {
-      guard entered[index] != position else { continue }
-      entered[index] = position
-      switch program[index] {
-      case .scalar: waiting.append(index)
-      case .split(let one, let other): stack += [one, other]
-      case .jump(let next): stack.append(next)
-      case .begin: if before == nil { stack.append(index + 1) }
-      case .end: if after == nil { stack.append(index + 1) }
-      case .boundary(let isOne):
-        let isHere = ScalarClass.word.contains(before) != ScalarClass.word.contains(after)
-        if isHere == isOne { stack.append(index + 1) }
-      case .match: hasMatched = true
-      }
+  init(_ text: String) throws(Pattern.Failure) {
+    guard let context = pcre2_compile_context_create_8(nil) else { throw .unsupported }
+    defer { pcre2_compile_context_free_8(context) }
+    pcre2_set_compile_extra_options_8(context, UInt32(PCRE2_EXTRA_ALT_BSUX))
+    pcre2_set_newline_8(context, UInt32(PCRE2_NEWLINE_LF))
+    pcre2_set_max_pattern_length_8(context, Self.longest)
+    pcre2_set_parens_nest_limit_8(context, Self.deepest)
+    // With callouts, the search looks at the time before each part of the expression.
+    let options =
+      UInt32(PCRE2_UTF) | UInt32(PCRE2_DOLLAR_ENDONLY) | UInt32(PCRE2_NEVER_BACKSLASH_C)
+      | UInt32(PCRE2_AUTO_CALLOUT)
+    let bytes = Array(text.utf8)
+    var error: Int32 = 0
+    var offset = 0
+    guard let code = pcre2_compile_8(bytes, bytes.count, options, &error, &offset, context) else {
+      throw Self.limits.contains(error) ? .unsupported : .malformed
     }
-    position += 1
+    var size = 0
+    pcre2_pattern_info_8(code, UInt32(PCRE2_INFO_SIZE), &size)
+    (self.code, self.size) = (code, size)
   }
 
-  mutating func step(over scalar: Unicode.Scalar) {
-    for index in waiting {
-      if case .scalar(let known) = program[index], classes[known].contains(scalar) {
-        pending.append(index + 1)
-      }
-    }
-  }
-}
+  deinit { pcre2_code_free_8(code) }
 
-/// Turns the tree of an expression into instructions.
-private struct PatternCompiler {
-  private(set) var program: [Pattern.Instruction] = []
-  private(set) var classes: [ScalarClass] = []
-  /// How many parts were added: a repetition of nothing appends no instruction.
-  private var steps = 0
-
-  mutating func append(_ instruction: Pattern.Instruction) throws(Pattern.Failure) {
-    guard program.count < Pattern.largest else { throw .unsupported }
-    program.append(instruction)
-  }
-
-  mutating func add(_ node: PatternNode) throws(Pattern.Failure) {
-    steps += 1
-    guard steps <= 4 * Pattern.largest else { throw .unsupported }
-    switch node {
-    case .scalar(let known):
-      try append(.scalar(classes.count))
-      classes.append(known)
-    case .begin: try append(.begin)
-    case .end: try append(.end)
-    case .boundary(let isOne): try append(.boundary(isOne: isOne))
-    case .sequence(let nodes): for node in nodes { try add(node) }
-    case .alternatives(let nodes): try addAlternatives(nodes[...])
-    case .repeated(let node, let least, let most):
-      for _ in 0..<least { try add(node) }
-      guard let most else { return try addLoop(node) }
-      try addOptional(node, count: most - least)
-    }
-  }
-
-  private mutating func addAlternatives(
-    _ nodes: ArraySlice<PatternNode>
-  ) throws(Pattern.Failure) {
-    guard let first = nodes.first else { return }
-    guard nodes.count > 1 else { return try add(first) }
-    let split = program.count
-    try append(.split(split + 1, 0))
-    try add(first)
-    let jump = program.count
-    try append(.jump(0))
-    program[split] = .split(split + 1, program.count)
-    try addAlternatives(nodes.dropFirst())
-    program[jump] = .jump(program.count)
-  }
-
-  private mutating func addLoop(_ node: PatternNode) throws(Pattern.Failure) {
-    let split = program.count
-    try append(.split(split + 1, 0))
-    try add(node)
-    try append(.jump(split))
-    program[split] = .split(split + 1, program.count)
-  }
-
-  private mutating func addOptional(
-    _ node: PatternNode, count: Int
-  ) throws(Pattern.Failure) {
-    var splits: [Int] = []
-    for _ in 0..<count {
-      splits.append(program.count)
-      try append(.split(program.count + 1, 0))
-      try add(node)
-    }
-    for split in splits { program[split] = .split(split + 1, program.count) }
+  func search(_ text: String, within budget: PatternBudget) -> Pattern.Outcome {
+    guard let context = pcre2_match_context_create_8(nil) else { return .tooCostly }
+    defer { pcre2_match_context_free_8(context) }
+    guard let match = pcre2_match_data_create_8(1, nil) else { return .tooCostly }
+    defer { pcre2_match_data_free_8(match) }
+    pcre2_set_match_limit_8(context, Self.mostSteps)
+    pcre2_set_heap_limit_8(context, Self.mostMemory)
+    pcre2_set_callout_8(
+      context,
+      { _, pointer in
+        guard let pointer else { return 0 }
+        let budget = Unmanaged<PatternBudget>.fromOpaque(pointer).takeUnretainedValue()
+        return budget.isSpent() ? Int32(PCRE2_ERROR_CALLOUT) : 0
+      }, Unmanaged.passUnretained(budget).toOpaque())
+    var bytes = Array(text.utf8)
+    let count = bytes.count
+    // No version of PCRE2 then sees a null pointer for an empty text.
+    bytes.append(0)
+    budget.begin(bytes: count)
+    defer { budget.end() }
+    // A string of Swift is always valid UTF-8.
+    let found = pcre2_match_8(
+      code, bytes, count, 0, UInt32(PCRE2_NO_UTF_CHECK), match, context)
+    if found >= 0 { return .found }
+    return found == Int32(PCRE2_ERROR_NOMATCH) ? .notFound : .tooCostly
   }
 }

@@ -2,10 +2,18 @@ import PropertyList
 import SystemCalls
 
 extension SchemaKey {
-  /// Says what does not fit in a value; nil if it fits. Cost: O(the value), and for a string with a
-  /// pattern O(its characters times the pattern).
-  /// - Parameter quotes: whether the sentence has the value. That of a secret is never in it.
+  /// Says what does not fit in a value; nil if it fits. Cost: O(the value), and what the budget has
+  /// for patterns.
+  /// - Parameters:
+  ///   - quotes: whether the sentence has the value. That of a secret is never in it.
+  ///   - budget: what the patterns of the change may take. A string that takes more does not fit.
   public func objection(to value: Value, quotes: Bool = true) -> String? {
+    objection(to: value, quotes: quotes, within: PatternBudget())
+  }
+
+  package func objection(
+    to value: Value, quotes: Bool, within budget: PatternBudget
+  ) -> String? {
     let quotes = quotes && !isSensitive
     let subject = quotes ? Self.text(value) : "the value"
     if let kind, !kind.accepts(value.kind) { return "\(subject) is not \(kind.phrase)" }
@@ -13,9 +21,9 @@ extension SchemaKey {
       return "\(subject) \(problem)"
     }
     switch value {
-    case .string(let text): return patternObjection(to: text).map { "\(subject) \($0)" }
-    case .array(let elements): return objection(toElements: elements, quotes)
-    case .dictionary(let values): return objection(toMembers: values, quotes)
+    case .string(let text): return patternObjection(to: text, budget).map { "\(subject) \($0)" }
+    case .array(let elements): return objection(toElements: elements, quotes, budget)
+    case .dictionary(let values): return objection(toMembers: values, quotes, budget)
     default: return nil
     }
   }
@@ -43,15 +51,21 @@ extension SchemaKey {
   /// Whether a value must be one of the choices.
   public var hasBindingChoices: Bool { !choices.isEmpty && !allowsOthers }
 
-  private func patternObjection(to text: String) -> String? {
-    guard let pattern, pattern.judges(text), !pattern.matches(text) else { return nil }
-    return "does not match \(pattern.text)"
+  private func patternObjection(to text: String, _ budget: PatternBudget) -> String? {
+    guard let pattern, pattern.judges(text) else { return nil }
+    switch pattern.search(text, within: budget) {
+    case .found: return nil
+    case .notFound: return "does not match \(pattern.text)"
+    case .tooCostly: return "takes too long to be searched for \(pattern.text)"
+    }
   }
 
-  private func objection(toElements elements: [Value], _ quotes: Bool) -> String? {
+  private func objection(
+    toElements elements: [Value], _ quotes: Bool, _ budget: PatternBudget
+  ) -> String? {
     guard !members.isEmpty else { return nil }
     for (number, element) in elements.enumerated() {
-      let problems = members.map { $0.objection(to: element, quotes: quotes) }
+      let problems = members.map { $0.objection(to: element, quotes: quotes, within: budget) }
       // Of several kinds of elements, one must fit.
       if problems.contains(nil) { continue }
       return problems.first.flatMap { $0 }.map { "\(number): \($0)" }
@@ -59,11 +73,15 @@ extension SchemaKey {
     return nil
   }
 
-  private func objection(toMembers values: ValueDictionary, _ quotes: Bool) -> String? {
+  private func objection(
+    toMembers values: ValueDictionary, _ quotes: Bool, _ budget: PatternBudget
+  ) -> String? {
     let any = member(Self.anyValue)
     for (key, value) in values {
       guard let member = member(key) ?? any else { continue }
-      if let problem = member.objection(to: value, quotes: quotes) { return "\(key): \(problem)" }
+      if let problem = member.objection(to: value, quotes: quotes, within: budget) {
+        return "\(key): \(problem)"
+      }
     }
     return nil
   }

@@ -33,9 +33,9 @@ extension Schema {
 /// Reads the keys of a manifest.
 private struct ManifestReader {
   private(set) var problems: [String] = []
-  /// How many instructions the patterns of the schema have, of those that all may have.
-  private var instructions = 0
-  private static let mostInstructions = 200_000
+  /// Bytes that the compiled patterns of the schema take, of those that all may take.
+  private var patternBytes = 0
+  private static let mostPatternBytes = 4 << 20
   /// Deeper members are left out: a schema of a hundred levels is a mistake.
   private static let deepest = 50
 
@@ -116,15 +116,14 @@ private struct ManifestReader {
     guard case .string(let text)? = entry["pfm_format"], !text.isEmpty else { return nil }
     do throws(Pattern.Failure) {
       let pattern = try Pattern(text)
-      instructions += pattern.size
-      guard instructions <= Self.mostInstructions else { throw .unsupported }
+      patternBytes += pattern.size
+      guard patternBytes <= Self.mostPatternBytes else { throw .unsupported }
       return pattern
     } catch {
       switch error {
       case .malformed: problems.append("\(path): pfm_format is no regular expression")
       case .unsupported:
-        problems.append(
-          "\(path): pfm_format is ignored, because it cannot be matched in linear time")
+        problems.append("\(path): pfm_format is ignored, because it is too large or has &&")
       }
       return nil
     }

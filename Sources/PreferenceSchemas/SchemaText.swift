@@ -115,3 +115,19 @@ extension Schema {
     }
   }
 }
+
+extension Schema {
+  /// What is wrong with the file, and which patterns refuse texts because they take too long, a
+  /// sentence for each. Cost: some milliseconds for each pattern.
+  public var complaints: [String] { problems + keys.flatMap { $0.costlyPatterns(at: "") } }
+}
+
+extension SchemaKey {
+  fileprivate func costlyPatterns(at path: String) -> [String] {
+    let path = path + name.string
+    let own =
+      pattern?.isCostly == true
+      ? ["\(path): pfm_format takes too long for some texts, which are refused"] : []
+    return own + members.flatMap { $0.costlyPatterns(at: path + ".") }
+  }
+}

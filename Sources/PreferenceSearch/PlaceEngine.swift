@@ -1,4 +1,5 @@
 import PreferenceModel
+import PreferenceSchemas
 import PropertyList
 import SystemCalls
 
@@ -116,11 +117,11 @@ extension SearchEngine {
   ) throws(EngineError) -> Changeset {
     let rules = ChangeRules(registered)
     var items: [Changeset.Item] = []
-    var isJudged = false
+    var judging: PatternBudget?
     for intent in intents {
       let edits = try rules.items(for: intent)
-      isJudged = isJudged || intent == .judged
-      if isJudged { try judge(edits) }
+      if intent == .judged { judging = judging ?? PatternBudget() }
+      if let judging { try judge(edits, within: judging) }
       items += edits
     }
     var changeset = Changeset(time: .now)
@@ -133,10 +134,12 @@ extension SearchEngine {
     return changeset
   }
 
-  private func judge(_ items: [Changeset.Item]) throws(EngineError) {
+  private func judge(
+    _ items: [Changeset.Item], within budget: PatternBudget
+  ) throws(EngineError) {
     for item in items {
       guard let key = item.edit.key else { continue }
-      try schema(of: item.location.domain)?.judge(item) { () throws(EngineError) in
+      try schema(of: item.location.domain)?.judge(item, within: budget) { () throws(EngineError) in
         registered.find(key, in: item.location.domain)
       }
     }

@@ -1,3 +1,4 @@
+import SystemCalls
 import Testing
 
 @testable import PreferenceSchemas
@@ -18,37 +19,64 @@ import Testing
       ("^(?<year>\\d{4})-\\d\\d$", "2026-11", "26-11"), ("^x{2$", "x{2", "xx"),
       ("^http[s]?:\\/\\/\\S*$", "https://a", "ftp://a"), ("^a+?b$", "aab", "b"),
       ("^[\\w-]+$", "a-b", "a.b"), ("^[^\\W\\d]+$", "ab", "a1"), ("^$|^x$", "", "y"),
-      ("^😀$", "😀", "😁"), ("^(a|b)*?c$", "abac", "abad"),
+      ("^😀$", "😀", "😁"), ("^(a|b)*?c$", "abac", "abad"), ("^a$", "a", "a\n"),
+      ("^(?=.*\\d)\\w+$", "a1", "ab"), ("^(?!no)", "yes", "no"), ("^(.)\\1$", "ää", "äa"),
+      ("^[[:alpha:]]+$", "ab", "é"), ("^\\p{Greek}+$", "αβ", "ab"), ("^a++b$", "aab", "aa"),
+      ("^a{1,5000}$", "aa", ""), ("^\\d$", "1", "१"), ("^\\u{e4}$", "ä", "a"),
     ])
   func matching(_ pattern: String, _ yes: String, _ no: String) throws {
     let pattern = try Pattern(pattern)
-    #expect(pattern.matches(yes))
-    #expect(!pattern.matches(no))
+    #expect(pattern.search(yes, within: PatternBudget()) == .found)
+    #expect(pattern.search(no, within: PatternBudget()) == .notFound)
   }
 
   @Test(
-    "what needs backtracking is unsupported, and what is no expression is malformed",
+    "what is too large or has another meaning elsewhere is unsupported, what is none is malformed",
     arguments: [
-      ("(?=a)", Pattern.Failure.unsupported), ("(?!a)", .unsupported), ("(?<=a)", .unsupported),
-      ("(?<!a)", .unsupported), ("(a)\\1", .unsupported), ("(?>a)", .unsupported),
-      ("a++", .unsupported), ("a{1,5000}", .unsupported), ("(a{900}){900}", .unsupported),
-      ("[[:alpha:]]", .unsupported), ("\\p{Greek}", .unsupported), ("\\q", .unsupported),
+      ("[a-z&&[^b]]", Pattern.Failure.unsupported), ("\\C", .unsupported),
       (String(repeating: "(", count: 200) + String(repeating: ")", count: 200), .unsupported),
       ("((((){1000}){1000}){1000}){1000}", .unsupported),
       (String(repeating: "a", count: 5000), .unsupported), ("(a", .malformed), ("a)", .malformed),
-      ("[a", .malformed), ("*a", .malformed),
+      ("[a", .malformed), ("*a", .malformed), ("(a)\\2", .malformed), ("\\q", .malformed),
       ("a**", .malformed), ("[b-a]", .malformed), ("a{3,2}", .malformed), ("\\", .malformed),
     ])
   func refused(_ text: String, _ failure: Pattern.Failure) {
     #expect(throws: failure) { try Pattern(text) }
   }
 
-  /// Counted, not timed: a backtracking matcher would not return.
   @Test(
-    "the time does not grow exponentially", arguments: ["(a+)+$", "^(a|a)*$", "(a*)*b", "(.*.*)*x"])
-  func linear(_ text: String) throws {
+    "a search that takes long ends, and takes no more of the processor than the budget",
+    arguments: [
+      ("(a+)+$", 5000, false), ("^(a|a)*$", 5000, true), ("^(a*)*[b-d]$", 60_000, true),
+      ("^(\\w+\\s?)*$", 60_000, true), ("\\w*\\W\\d", 60_000, false),
+      ("[\\p{L}\\p{N}]{200}$", 60_000, false), ("^a*!$", 60_000, false),
+      ("^[\\p{L}\\p{N} !]{1,99}$", 60_000, false),
+    ])
+  func costly(_ text: String, _ count: Int, _ isCostly: Bool) throws {
     let pattern = try Pattern(text)
-    #expect(!pattern.matches(String(repeating: "a", count: 5000) + "!"))
+    let start = ThreadTime.nanoseconds
+    let found = pattern.search(
+      String(repeating: "a", count: count) + "!", within: PatternBudget())
+    // 14 ms, and what a look at the time is late.
+    #expect(ThreadTime.nanoseconds - start < 25_000_000)
+    if isCostly { #expect(found == .tooCostly && pattern.isCostly) }
+  }
+
+  @Test("of many texts, each has what it takes without repetitions, and all together have no more")
+  func shared() throws {
+    let (plain, costly) = (try Pattern("^[a-z]+$"), try Pattern("\\w*\\W"))
+    let budget = PatternBudget()
+    let start = ThreadTime.nanoseconds
+    for _ in 0..<100 {
+      #expect(plain.search(String(repeating: "a", count: 1000), within: budget) == .found)
+    }
+    for _ in 0..<20 {
+      _ = costly.search(String(repeating: "a", count: 10_000), within: budget)
+    }
+    // The searches alone would take 2 s.
+    #expect(ThreadTime.nanoseconds - start < 200_000_000)
+    #expect(costly.search(String(repeating: "a", count: 10_000), within: budget) == .tooCostly)
+    #expect(plain.search("abc", within: budget) == .found)
   }
 
   @Test("no text traps")
@@ -62,7 +90,9 @@ import Testing
       let text = (0..<Int.random(in: 0...9, using: &random)).map { _ in
         pieces.randomElement(using: &random) ?? ""
       }.joined()
-      if let pattern = try? Pattern(text) { _ = pattern.matches("a-1{}é") }
+      if let pattern = try? Pattern(text) {
+        _ = pattern.search("a-1{}é", within: PatternBudget())
+      }
     }
   }
 }

@@ -26,7 +26,7 @@ import Testing
       ]
     ),
     ("pattern", ["pfm_name": "K", "pfm_type": "string", "pfm_format": "^#[0-9a-f]{6}$"]),
-    ("look-around", ["pfm_name": "K", "pfm_type": "string", "pfm_format": "(?!x)"]),
+    ("look-around", ["pfm_name": "K", "pfm_type": "string", "pfm_format": "^(?!y)"]),
     (
       "array",
       [
@@ -77,7 +77,8 @@ import Testing
       ("list", "A", #""A" is not one of "a", "b""#),
       ("numbers", 2, nil), ("numbers", 3, "3 is not one of 1, 2.0"), ("custom", "x", nil),
       ("pattern", "#00ff00", nil), ("pattern", "red", #""red" does not match ^#[0-9a-f]{6}$"#),
-      ("look-around", "x", nil), ("array", ["a", "b"], nil), ("array", [], nil),
+      ("look-around", "x", nil),
+      ("look-around", "y", #""y" does not match ^(?!y)"#), ("array", ["a", "b"], nil), ("array", [], nil),
       ("array", ["a", "c"], #"1: "c" is not one of "a", "b""#),
       ("either", ["a", 1], nil), ("either", [true], "0: true is not a string"),
       ("dictionary", ["Width": 5, "Other": "x"], nil),
@@ -141,7 +142,7 @@ import Testing
     let schema = try Self.schema(
       "x", ["pfm_type": "string"], ["pfm_name": "K", "pfm_type": "strnig"],
       ["pfm_name": "K"], ["pfm_name": "P", "pfm_format": "("],
-      ["pfm_name": "Q", "pfm_format": "(?=a)"],
+      ["pfm_name": "Q", "pfm_format": "[a&&b]"],
       ["pfm_name": "R", "pfm_type": "integer", "pfm_range_min": "1", "pfm_default": "x"],
       ["pfm_name": "S", "prefs_former_names": ["K", "Old"]],
       ["pfm_name": "T", "prefs_former_names": ["Old"]])
@@ -150,13 +151,34 @@ import Testing
       schema.problems == [
         "pfm_subkeys has something that is no dictionary", "a key has no pfm_name",
         "K: the type strnig is not known", "P: pfm_format is no regular expression",
-        "Q: pfm_format is ignored, because it cannot be matched in linear time",
+        "Q: pfm_format is ignored, because it is too large or has &&",
         "R: pfm_range_min is no number", #"R: its default does not fit: "x" is not an integer"#,
         "K is there twice; the first one counts",
         "S: its former name K is a present key, or a former name of another key",
         "T: its former name Old is a present key, or a former name of another key",
       ])
     #expect(schema.presentNames == ["Old": "S"] && schema.formerNames(of: "S") == ["Old"])
+  }
+
+  @Test("a pattern that takes long refuses the texts for which it does, and lint names it")
+  func costly() throws {
+    let schema = try Self.schema(
+      ["pfm_name": "K", "pfm_type": "string", "pfm_format": "^(\\w+\\s?)*$"],
+      [
+        "pfm_name": "D", "pfm_type": "dictionary",
+        "pfm_subkeys": [["pfm_name": "M", "pfm_type": "string", "pfm_format": "^(a+)+$"]],
+      ], ["pfm_name": "L", "pfm_type": "string", "pfm_format": "^[a-z]+$"])
+    #expect(
+      schema.complaints == [
+        "K: pfm_format takes too long for some texts, which are refused",
+        "D.M: pfm_format takes too long for some texts, which are refused",
+      ])
+    let key = try #require(schema["K"])
+    #expect(key.objection(to: "two words") == nil)
+    let long = Value.string(String(repeating: "a", count: 60) + "!")
+    #expect(
+      key.objection(to: long, quotes: false)
+        == #"the value takes too long to be searched for ^(\w+\s?)*$"#)
   }
 
   @Test("a description keeps its lines in whatever is made of a schema")

@@ -37,7 +37,7 @@ struct Lint {
         complain("schema \(domain)", "it cannot be read and does not count; `lint FILE` says why")
         continue
       }
-      for problem in schema.problems { complain("schema \(domain)", problem) }
+      for problem in schema.complaints { complain("schema \(domain)", problem) }
       for place in SearchList.persistentPlaces {
         let location = Location(place, domain)
         for key in try engine.places.keys(at: location).sorted() {
@@ -83,7 +83,7 @@ struct Lint {
         return complain(path, "it is not a dictionary")
       }
       if values["pfm_subkeys"] != nil {
-        for problem in try Schema(manifest: values).problems { complain(path, problem) }
+        for problem in try Schema(manifest: values).complaints { complain(path, problem) }
         return
       }
       check(document: values, path)
