@@ -9,17 +9,12 @@ extension Driver {
   /// Handles what has become due and what other threads have sent: notices, settlements, replies
   /// held for too long, and the tree's deadlines.
   func runTimers(now: Instant) {
-    let (notices, settled, dropped) = mailbox.removeAll()
-    if dropped > 0 { noteDropped(before: dropped) }
+    let (notices, settled) = mailbox.removeAll()
     for notice in notices { handle(notice) }
     if let due = pending.announcements, due.until <= now { announceDelayed() }
     for (kind, version) in settled {
       if kind == .attributes { pending.pages.noteDone(through: version) }
       store.services.settle(kind, through: version, by: author)
-    }
-    if !pending.replies.isEmpty {
-      let isLate = heldReplies.deadline.map { $0 <= now } ?? false
-      if isLate || notifier.hasEnded { sendWithoutPages() }
     }
     heldReplies.sendLate(now)
     dropPostponedPages()
@@ -100,43 +95,13 @@ extension Driver {
     pending.pages.noteDrop(of: files, version)
   }
 
-  /// Has the notifier drop pages of files that other trees show, with their attributes, before a
-  /// held reply is sent.
-  func dropPages(of files: Set<NodeID>, before reply: UInt64, _ version: UInt64?) {
-    pending.pages.noteDrop(of: files, before: reply)
-    pending.replies.append((reply, version))
-    notifier.put(files.map { Effect.invalidateContents($0) })
-    notifier.put(dropped: reply)
-  }
-
-  /// Notes that the pages are dropped for which the replies up to the number were held.
-  private func noteDropped(before reply: UInt64) {
-    pending.pages.noteDone(before: reply)
-    let due = pending.replies.filter { $0.number <= reply }
-    pending.replies.removeAll { $0.number <= reply }
-    for (number, version) in due { send(number, whenSettled: version) }
-  }
-
-  /// Has the replies sent that wait for pages which the notifier does not drop in time, or not any
-  /// more. Their attributes are dropped, so that whoever looks at the files reads them anew.
-  func sendWithoutPages() {
-    let replies = pending.replies
-    if replies.isEmpty { return }
-    pending.replies = []
-    _ = dropAttributes(pending.pages.allAwaited.map { .invalidateAttributes($0) })
-    for (number, version) in replies { send(number, whenSettled: version) }
-  }
-
   /// Returns the effects of a request of this mount without those on pages that may be locked, which
   /// are dropped later. Nobody waits for this mount to settle its own change.
-  /// - Parameter done: the files whose pages the notifier has got already.
-  func postponingPages(_ effects: [Effect], except done: Set<NodeID> = []) -> [Effect] {
+  func postponingPages(_ effects: [Effect]) -> [Effect] {
     guard effects.contains(where: \.isOfContents) else { return effects }
     let locked = heldReplies.changed
     return effects.filter { effect in
-      guard case .invalidateContents(let file) = effect else { return true }
-      if done.contains(file) { return false }
-      guard locked.contains(file) else { return true }
+      guard case .invalidateContents(let file) = effect, locked.contains(file) else { return true }
       pending.pages.postpone([file], 0)
       return false
     }
@@ -181,9 +146,6 @@ extension Driver {
 /// Threads: the loop's alone.
 struct PendingEffects {
   var pages = DroppedPages()
-  /// The held replies that wait for pages to be dropped, and the versions that other mounts must
-  /// then settle.
-  var replies: [(number: UInt64, version: UInt64?)] = []
   /// Announcements that wait for a moment; nil: there are none.
   var announcements: Announcements?
   /// Until when what is due in the trees waits, because the owner does not answer; nil: it does.

@@ -44,31 +44,21 @@ extension Driver {
   // MARK: 3. The trees carry it out, and it is answered
 
   /// Answers a request of the kernel with the result of `body`. Attributes are dropped before the
-  /// reply, and so are pages that other trees show; everything else after it. The reply to a change
-  /// is held while those pages are dropped, and then while other mounts must settle.
+  /// reply, everything else after it; the reply to a change is held while other mounts must settle.
   func answer(
     _ reply: consuming Reply, _ body: (RequestContext) throws(TreeError) -> Answer
   ) {
     let answer = carryOut(body)
-    let (effects, node) = (forest.removeEffects(), current?.header.node ?? .root)
-    let files = pending.pages.filesDropped(with: node, effects, locked: heldReplies.changed)
-    let (others, version) = dropAttributes(effects) { files.contains($0) }
-    let announced = save(answer, others)
+    let (rest, version) = dropAttributes(forest.removeEffects())
+    let announced = save(answer, rest)
     if announced > 0 { announceDelayed() }
-    if !files.isEmpty {
-      dropPages(of: files, before: heldReplies.hold(reply, answer, changed: node), version)
-    } else if let version, !store.services.isSettled(through: version) {
-      send(heldReplies.hold(reply, answer, changed: node), whenSettled: version)
+    if let version, !store.services.isSettled(through: version) {
+      let number = heldReplies.hold(reply, answer, changed: current?.header.node ?? .root)
+      store.services.whenSettled(through: version) { [heldReplies] in heldReplies.send(number) }
     } else {
       reply.send(answer, ownership: ownership)
     }
-    notifier.put(postponingPages(others, except: files), announced: announced)
-  }
-
-  /// Sends a held reply when other mounts have settled the change; nil: there is none.
-  func send(_ number: UInt64, whenSettled version: UInt64?) {
-    guard let version else { return heldReplies.send(number) }
-    store.services.whenSettled(through: version) { [heldReplies] in heldReplies.send(number) }
+    notifier.put(postponingPages(rest), announced: announced)
   }
 
   /// Returns the error that the request is refused with, or the answer that a predecessor has

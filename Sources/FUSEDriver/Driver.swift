@@ -13,10 +13,7 @@ import SystemCalls
 /// order of arrival, except that a request waits while it needs a list which is not in memory, a
 /// large listing, or the owner of the store, which does not answer (`RequestGate`). Everything in
 /// the kernel's caches that a request made wrong is invalidated: attributes before the reply, so
-/// that the very next stat(2) is right; pages and entries after it. Where another tree of the mount
-/// shows the changed key, and the kernel may have pages of its file, these are dropped before the
-/// reply, together with its attributes: a program that reads between the two would get the new
-/// length and an old page. The reply to a change is held
+/// that the very next stat(2) is right; pages and entries after it. The reply to a change is held
 /// until the other mounts of the store have dropped their attributes too, so that a program which
 /// reads the key there after the write has returned gets the new value; the loop goes on meanwhile.
 ///
@@ -83,10 +80,10 @@ public final class Driver {
       mailbox = try Mailbox()
       gate = RequestGate(store.lists) { [mailbox] in mailbox.bell.ring() }
       heldReplies = HeldReplies(ownership, ended: mailbox.bell)
-      notifier = Notifier(
-        ended: mailbox.bell,
-        settled: { [mailbox] kind, version in mailbox.put(kind, version) },
-        dropped: { [mailbox] number in mailbox.put(dropped: number) })
+      notifier = Notifier(ended: mailbox.bell) {
+        [mailbox] kind, version in
+        mailbox.put(kind, version)
+      }
       let worker = BatchWorker<[HeldReply]>()
       try worker.start(name: "prefs-sync", ended: { [mailbox] in mailbox.bell.ring() }) { replies in
         let answer = store.synchronized()
@@ -241,7 +238,6 @@ public final class Driver {
     // From here on no request is read, so nothing comes after what the synchroniser has to do.
     synchroniser.beginStop()
     synchroniser.join()
-    sendWithoutPages()
     heldReplies.sendAll()
     // Notices that have come meanwhile: their announcements are saved.
     runTimers(now: .now)

@@ -9,9 +9,6 @@ struct DroppedPages {
   private var files: Set<NodeID> = []
   /// The files whose pages are being dropped, and the last change for which they are.
   private var dropping: [NodeID: UInt64] = [:]
-  /// The files whose pages are being dropped because of a change through another tree of the mount,
-  /// and the number of the last held reply that waits for it.
-  private var awaited: [NodeID: UInt64] = [:]
   /// The files whose pages are to be dropped once they are not locked, and the last change for which
   /// they are.
   private var postponed: [NodeID: UInt64] = [:]
@@ -20,35 +17,10 @@ struct DroppedPages {
   private static let most = 256
 
   /// Whether pages are still being dropped.
-  var isDropping: Bool { !dropping.isEmpty || !awaited.isEmpty }
-
-  /// The files whose pages are being dropped, and held replies may wait for it.
-  var allAwaited: [NodeID] { Array(awaited.keys) }
+  var isDropping: Bool { !dropping.isEmpty }
 
   /// Whether pages of one of the files are still being dropped.
-  func isDropping(anyOf files: Set<NodeID>) -> Bool {
-    files.contains { dropping[$0] != nil || awaited[$0] != nil }
-  }
-
-  /// The files of other trees whose pages are dropped, with their attributes, before a request is
-  /// answered. None where the thread that drops pages may be waiting for a lock which is held until
-  /// this reply, or another one, is sent: replies would wait for each other.
-  /// - Parameters:
-  ///   - node: the node of the request.
-  ///   - effects: those of the request.
-  ///   - locked: the nodes of the requests whose replies are held.
-  mutating func filesDropped(
-    with node: NodeID, _ effects: [Effect], locked: @autoclosure () -> Set<NodeID>
-  ) -> Set<NodeID> {
-    var files: Set<NodeID> = []
-    for case .invalidateContents(let file) in effects where file.tree != node.tree {
-      files.insert(file)
-    }
-    if files.isEmpty { return [] }
-    let held = locked().union([node])
-    if isDropping(anyOf: held) { return [] }
-    return files.subtracting(held).filter { noteDropped($0) || isDropping(anyOf: [$0]) }
-  }
+  func isDropping(anyOf files: Set<NodeID>) -> Bool { files.contains { dropping[$0] != nil } }
 
   /// Whether pages of a file wait for a lock.
   var hasPostponed: Bool { !postponed.isEmpty }
@@ -72,14 +44,6 @@ struct DroppedPages {
   mutating func noteDrop(of files: Set<NodeID>, _ version: UInt64) {
     for file in files where version > 0 { dropping[file] = max(version, dropping[file] ?? 0) }
   }
-
-  /// Notes that pages of files are to be dropped before a reply.
-  mutating func noteDrop(of files: Set<NodeID>, before reply: UInt64) {
-    for file in files { awaited[file] = reply }
-  }
-
-  /// Notes that the pages are dropped for which the replies up to the number are held.
-  mutating func noteDone(before reply: UInt64) { awaited = awaited.filter { $0.value > reply } }
 
   /// Notes that the pages of changes are dropped.
   mutating func noteDone(through version: UInt64) {

@@ -7,7 +7,6 @@ final class Mailbox: Sendable {
   private struct State {
     var notices: [Notice] = []
     var settled: [Settlement: UInt64] = [:]
-    var dropped: UInt64 = 0
     var awaitsMissed = false
   }
 
@@ -23,9 +22,7 @@ final class Mailbox: Sendable {
   }
 
   /// Whether nothing was put.
-  var isEmpty: Bool {
-    state.withLock { $0.notices.isEmpty && $0.settled.isEmpty && $0.dropped == 0 }
-  }
+  var isEmpty: Bool { state.withLock { $0.notices.isEmpty && $0.settled.isEmpty } }
 
   /// Whether the changes that others made before this driver began are still being looked for.
   var awaitsMissed: Bool { state.withLock(\.awaitsMissed) }
@@ -50,17 +47,11 @@ final class Mailbox: Sendable {
     bell.ring()
   }
 
-  /// Records that the kernel has dropped the pages that the held replies up to the number wait for.
-  func put(dropped number: UInt64) {
-    state.withLock { $0.dropped = max($0.dropped, number) }
-    bell.ring()
-  }
-
-  /// Removes and returns everything that was put; `dropped` is 0 where nothing of it was.
-  func removeAll() -> (notices: [Notice], settled: [Settlement: UInt64], dropped: UInt64) {
+  /// Removes and returns everything that was put.
+  func removeAll() -> (notices: [Notice], settled: [Settlement: UInt64]) {
     state.withLock { state in
-      defer { (state.notices, state.settled, state.dropped) = ([], [:], 0) }
-      return (state.notices, state.settled, state.dropped)
+      defer { (state.notices, state.settled) = ([], [:]) }
+      return (state.notices, state.settled)
     }
   }
 }

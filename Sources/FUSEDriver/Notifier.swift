@@ -29,9 +29,6 @@ final class Notifier: Sendable {
     /// Once the tasks before this one are done, the kernel has been told of the changes up to the
     /// version.
     case settled(Settlement, UInt64)
-    /// Once the tasks before this one are done, the pages are dropped that the held replies up to
-    /// this number wait for.
-    case dropped(UInt64)
     /// The announcements up to this number are made.
     case announced(UInt64)
   }
@@ -77,8 +74,6 @@ final class Notifier: Sendable {
       all.append(.announced(number))
     }
 
-    mutating func add(dropped number: UInt64) { all.append(.dropped(number)) }
-
     mutating func add(settled kind: Settlement, _ version: UInt64) {
       var version = version
       if case .settled(kind, let before)? = all.last {
@@ -100,7 +95,6 @@ final class Notifier: Sendable {
   /// Performs operations on the mount for watchers.
   let announcer = Announcer()
   private let settled: @Sendable (Settlement, UInt64) -> Void
-  private let dropped: @Sendable (UInt64) -> Void
 
   private let log = Mutex<SharedLog?>(nil)
 
@@ -115,13 +109,10 @@ final class Notifier: Sendable {
   ///   - ended: rung when the thread ends.
   ///   - settled: called on the thread when the kernel has been told of the changes up to a
   ///     version.
-  ///   - dropped: called on the thread when the pages are dropped that the held replies up to a
-  ///     number wait for.
   init(
-    ended: Wakeup, settled: @escaping @Sendable (Settlement, UInt64) -> Void,
-    dropped: @escaping @Sendable (UInt64) -> Void
+    ended: Wakeup, settled: @escaping @Sendable (Settlement, UInt64) -> Void
   ) {
-    (self.ended, self.settled, self.dropped) = (ended, settled, dropped)
+    (self.ended, self.settled) = (ended, settled)
   }
 
   /// Starts the threads, for a session that is mounted.
@@ -132,7 +123,6 @@ final class Notifier: Sendable {
       case .effect(let effect): perform(effect, session)
       case .settled(.entries, let version): settleEntries { $0.note(pages: version) }
       case .settled(let kind, let version): settled(kind, version)
-      case .dropped(let number): dropped(number)
       case .announced(let number): worker.put { $0.add(announced: number) }
       }
     }
@@ -141,7 +131,6 @@ final class Notifier: Sendable {
       case .effect(let effect): perform(effect, session)
       case .settled(_, let version): settleEntries { $0.note(entries: version) }
       case .announced(let number): note(.announced, number)
-      case .dropped: break
       }
     }
   }
@@ -210,9 +199,6 @@ final class Notifier: Sendable {
     pageWorker.put { $0.add(settled: kind, version) }
     if kind == .entries { worker.put { $0.add(settled: kind, version) } }
   }
-
-  /// Has `dropped` called for the number when the pages that were put before are dropped.
-  func put(dropped number: UInt64) { pageWorker.put { $0.add(dropped: number) } }
 
   /// Asks the threads to end after their present tasks. The loop must answer requests until they
   /// have ended.

@@ -17,7 +17,7 @@ public struct NodeID: RawRepresentable, Hashable, Sendable {
   static let treeShift: UInt64 = 48
 
   /// The number of the node's tree.
-  package var tree: UInt64 { rawValue >> Self.treeShift }
+  var tree: UInt64 { rawValue >> Self.treeShift }
 }
 
 /// The number of a file handle (C: fuse_file_info.fh). Only the creator of a new key has a handle;

@@ -449,38 +449,6 @@ import Testing
     }
   }
 
-  @Test("beside overwrites, a key shows below .prefs a text that never was no more than in a mount")
-  func wholeInOtherTrees() throws {
-    try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in
-      let program = """
-        import os, subprocess, sys
-        texts = [b'short\\n', b'x' * 2000 + b'\\n']
-        one, two = sys.argv[1] + '/d/String', sys.argv[1] + '/.prefs/places/user/d/String'
-        def write(text):
-            g = os.open(one, os.O_WRONLY | os.O_TRUNC); os.write(g, text); os.close(g)
-        write(texts[0])
-        writer = os.fork()
-        if writer == 0:
-            while True:
-                for text in texts: write(text)
-        # A truncation that nothing follows in 50 ms is a text, too.
-        bad = sum(open(two, 'rb').read() not in texts + [b''] for _ in range(6000))
-        os.kill(writer, 9); os.waitpid(writer, 0)
-        # What a write that has returned has written is read below .prefs at once.
-        for number in range(300):
-            text = b'%d' % number + b'y' * (number % 7 * 300) + b'\\n'
-            write(text)
-            if open(two, 'rb').read() != text: bad += 1000
-        print(bad)
-        """
-      let outcome = Program.run(
-        "/usr/bin/python3", ["-c", program, sandbox.mountPoint],
-        environment: sandbox.environment)
-      let count = Int(outcome.output.dropLast()) ?? .max
-      #expect(count < 60, "\(outcome)")
-    }
-  }
-
   @Test("chmod, touch and rename move ctime forward, and a truncation moves mtime at once")
   func changeTimes() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in
