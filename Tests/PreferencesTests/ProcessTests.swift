@@ -187,7 +187,7 @@ import Testing
         "for i in 1 2 3 4; do $SAMPLE count 250 & done; wait; defaults read prefs-sample Count")
       #expect(outcome.output == "1000\n", "\(outcome)")
       sandbox.makeList(sandbox.system + "/managed/prefs-sample.plist", "dict(Count=5)")
-      sandbox.waitUntil("[ $(defaults read prefs-sample Count) = 5 ]")
+      sandbox.waitUntil("[ $($SAMPLE get Count) = 5 ]")
       let refused = sandbox.shell("$SAMPLE count 1")
       #expect(refused.output.contains("unavailable") && refused.output.contains("Count"))
     }

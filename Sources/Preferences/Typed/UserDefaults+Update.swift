@@ -51,9 +51,10 @@ extension UserDefaults {
     let (expected, isSet) = try session.expectations(of: name, in: domain)
     let found = try session.engine.resolve(name, in: domain)
     var value = typed(found?.value, of: key)
+    let former = try value.listIfPresent()
     try body(&value)
     let list = try value.listIfPresent()
-    guard list != found?.value, list != nil || isSet else { return value }
+    guard list != former, list != nil || isSet else { return value }
     noteReplacement(of: key)
     var intents = expected
     if let found, found.location.place.isPersistent {

@@ -14,13 +14,13 @@ public enum XMLPatch {
   ) -> [UInt8]? {
     // XML has one size of reals.
     let (old, new) = (old.mapValues(\.withoutSingles), new.mapValues(\.withoutSingles))
-    guard let outline = XMLOutline(list), let first = outline.pairs.first,
-      Set(outline.pairs.map(\.key)).count == outline.pairs.count
-    else { return nil }
+    guard let outline = XMLOutline(list), let first = outline.pairs.first else { return nil }
+    let known = Set(outline.pairs.map(\.key))
+    guard known.count == outline.pairs.count else { return nil }
     // A comment before the first key stays with it.
     let blank = Array(
       list[first.start..<first.keyStart].reversed().prefix(while: \.isBlank).reversed())
-    var added = new.keys.filter { old[$0] == nil }.sorted()[...]
+    var added = new.keys.filter { !known.contains($0) }.sorted()[...]
     let isSorted = zip(outline.pairs, outline.pairs.dropFirst()).allSatisfy { $0.key < $1.key }
     var result = Array(list[..<first.start])
     for pair in outline.pairs {
