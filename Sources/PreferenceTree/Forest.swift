@@ -22,10 +22,10 @@ public final class Forest {
   }
 
   let service: any ControlService
-  private let options: TreeOptions
+  let options: TreeOptions
   /// The author of the trees' changes.
   package let author: Author
-  private let log: (LogLine) -> Void
+  let log: (LogLine) -> Void
   /// The trees by their numbers.
   var branches: [any Branch] = []
   /// The items of the control directory whose trees were made, in the order of their numbers.
@@ -94,7 +94,8 @@ public final class Forest {
     ControlTree(
       ControlNames(isMachine: isMachine, service: service), position, options.style, now: .now,
       open: { [unowned self] item, path throws(TreeError) in try branch(of: item, at: path) },
-      status: { [unowned self] () throws(TreeError) in try status() }, log: log)
+      status: { [unowned self] () throws(TreeError) in try status() },
+      apply: { [unowned self] document throws(TreeError) in try apply(document) }, log: log)
   }
 
   private func add(_ branch: any Branch, of item: ControlItem, at path: String) {

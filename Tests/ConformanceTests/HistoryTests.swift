@@ -439,6 +439,7 @@ import Testing
           1
           2
           1
+          apply
           at
           declared
           describe

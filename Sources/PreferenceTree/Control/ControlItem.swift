@@ -53,6 +53,9 @@ enum ControlItem: Hashable {
   /// `status.json`: the state of the mount, the store and its owner.
   case status
 
+  /// `apply`: a document that is written to it sets and removes keys of any domains.
+  case apply
+
   // Roots of other trees.
   /// `places/<place>`, or `places/managed-for/<user>`: one place, with its domains.
   case place(Place)
@@ -71,6 +74,9 @@ enum ControlItem: Hashable {
     default: false
     }
   }
+
+  /// Whether the item is a file, and not a directory.
+  var isFile: Bool { isReport || self == .apply }
 
   /// Whether it shows the history or the past, which are their user's alone.
   var isPrivate: Bool {

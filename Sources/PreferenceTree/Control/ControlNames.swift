@@ -20,7 +20,7 @@ struct ControlNames {
         ("explain", .explanations), ("describe", .descriptions), ("schemas", .schemas),
         ("declared", .declarations(nil)),
         ("history", .histories), ("at", .moments),
-        ("status.json", .status),
+        ("status.json", .status), ("apply", .apply),
       ]
     case .places:
       (isMachine ? [Place.managed, .anyUser] : Self.places).map { ($0.rawValue, .place($0)) }

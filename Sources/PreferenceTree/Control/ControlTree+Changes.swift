@@ -1,21 +1,28 @@
 import PreferenceModel
 import SystemCalls
 
-// Requests that change something: the control directory refuses them, but for times and modes.
+// Requests that change something: the control directory refuses them, but for times and modes, and
+// for documents that are written to `apply`.
 
 extension ControlTree {
   /// Times and modes are not kept, but setting them succeeds, because copying tools do that.
   func setAttributes(
     _ id: NodeID, _ change: AttributeChange, handle: HandleID, now: Moment
   ) throws(TreeError) -> Attributes {
-    if change.size != nil || change.changesOwner || nodes[id]?.item.moment != nil {
+    let isApply = nodes[id]?.item == .apply
+    if change.size != nil && !isApply || change.changesOwner || nodes[id]?.item.moment != nil {
       throw refusal(id, path)
     }
     return try attributes(id)
   }
 
+  /// A write to `apply` is one transaction, wherever in the file it is written.
   func write(_ id: NodeID, _ write: WriteRequest, now: Moment) throws(TreeError) {
-    throw refusal(id, path)
+    guard nodes[id]?.item == .apply else { throw refusal(id, path) }
+    let changeset = try apply(write.bytes)
+    guard !changeset.isEmpty else { return }
+    effects.append(.awaitSettlement(version: changeset.version))
+    applied.append(changeset)
   }
 
   func create(

@@ -5,7 +5,8 @@ import SystemCalls
 /// The control directory `.prefs`, or the root of a mount of the machine's places: directories
 /// whose names lead to other trees, and reports.
 ///
-/// Promises: nothing in it can be made, changed or removed (EACCES); copying tools may set times,
+/// Promises: nothing in it can be made, changed or removed (EACCES), but `apply` takes documents that
+/// change preferences; copying tools may set times,
 /// modes and attributes of this program's own, which are not kept. A report's text is made when its
 /// name is looked up, which the kernel does for each open(2) and stat(2), because it keeps no
 /// entries of reports. A node has one text: where it differs from that of the last look-up, the name
@@ -40,11 +41,15 @@ final class ControlTree {
   private let open: (ControlItem, String) throws(TreeError) -> any Branch
   /// Returns the text of `status.json`.
   private let status: () throws(TreeError) -> [UInt8]
+  /// Carries out the document that was written to `apply`.
+  let apply: ([UInt8]) throws(TreeError) -> Changeset
   private let log: (LogLine) -> Void
   private(set) var nodes: [NodeID: Node] = [:]
   /// The node to which the name of an item leads.
   private var ids: [ControlItem: NodeID] = [:]
-  private var effects: [Effect] = []
+  var effects: [Effect] = []
+  /// What documents have changed that were written to `apply`, and other trees have not seen.
+  var applied: [Changeset] = []
   /// The nodes that were made, looked up or forgotten since the tree was saved.
   let changes = ChangedNodes()
   private var lastNumber: UInt64
@@ -55,12 +60,15 @@ final class ControlTree {
   ///   - style: how texts of past values are written.
   ///   - open: returns the tree whose root the item is, given its path from the mount point.
   ///   - status: makes the text of `status.json`.
+  ///   - apply: carries out a document that was written to `apply`.
   init(
     _ names: ControlNames, _ position: TreePosition, _ style: ValueText.Style, now: Moment,
     open: @escaping (ControlItem, String) throws(TreeError) -> any Branch,
-    status: @escaping () throws(TreeError) -> [UInt8], log: @escaping (LogLine) -> Void
+    status: @escaping () throws(TreeError) -> [UInt8],
+    apply: @escaping ([UInt8]) throws(TreeError) -> Changeset, log: @escaping (LogLine) -> Void
   ) {
     (self.names, self.open, self.status, self.log) = (names, open, status, log)
+    self.apply = apply
     self.style = style
     (path, started, rootNode) = (position.path, now.time, position.rootNode)
     lastNumber = rootNode.rawValue
@@ -302,6 +310,13 @@ extension ControlTree: Branch {
   func attributes(_ id: NodeID) throws(TreeError) -> Attributes {
     let node = try node(id)
     let inode = inode(of: node.item)
+    if node.item == .apply {
+      // The kernel takes what was written for a part of the text: its size is asked for again.
+      var attributes = Attributes(
+        inode: inode, type: .file, mode: 0o200, size: 0, modified: started)
+      attributes.isCacheable = false
+      return attributes
+    }
     guard node.item.isReport else {
       return try directoryAttributes(node.item, inode)
     }
@@ -338,7 +353,8 @@ extension ControlTree: Branch {
 
   func read(_ id: NodeID, at offset: Int, count: Int) throws(TreeError) -> ArraySlice<UInt8> {
     let node = try node(id)
-    guard node.item.isReport else { throw .isDirectory }
+    guard node.item.isFile else { throw .isDirectory }
+    guard node.item.isReport else { return [] }
     let text = try report(of: node).text
     guard (0..<text.count).contains(offset) else { return [] }
     return text[offset...].prefix(max(count, 0))
@@ -350,10 +366,10 @@ extension ControlTree: Branch {
     _ id: NodeID, after cookie: UInt64, since version: UInt64?
   ) throws(TreeError) -> Listing.SubSequence {
     let directory = try node(id).item
-    if directory.isReport { throw .notDirectory }
+    if directory.isFile { throw .notDirectory }
     let items = try names.entries(directory).map { name, item in
       ListingItem(
-        name, inode: inode(of: item, name, in: directory), item.isReport ? .file : .directory)
+        name, inode: inode(of: item, name, in: directory), item.isFile ? .file : .directory)
     }
     return Listing(items).after(cookie)
   }
@@ -400,7 +416,11 @@ extension ControlTree: Branch {
   }
 
   func finish(now: Moment) {}
-  func removeChanges() -> [Changeset] { [] }
+  func removeChanges() -> [Changeset] {
+    defer { applied = [] }
+    return applied
+  }
+
   func removeEffects() -> [Effect] {
     defer { effects = [] }
     return effects

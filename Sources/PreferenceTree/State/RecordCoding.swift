@@ -95,7 +95,7 @@ extension ByteWriter {
       append(KeyPath(domain: domain, key: key))
     // These are in `simple`.
     case .root, .places, .users, .searches, .explanations, .status, .documents, .suites,
-      .declaredPlaces, .descriptions, .schemas, .histories, .moments:
+      .declaredPlaces, .descriptions, .schemas, .histories, .moments, .apply:
       break
     }
   }
@@ -106,7 +106,7 @@ extension ControlItem {
   /// from 64 on.
   fileprivate static let simple: [ControlItem] = [
     .root, .places, .users, .searches, .explanations, .status, .documents, .suites,
-    .declaredPlaces, .descriptions, .schemas, .histories, .moments,
+    .declaredPlaces, .descriptions, .schemas, .histories, .moments, .apply,
   ]
 }
 

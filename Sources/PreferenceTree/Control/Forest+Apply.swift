@@ -1,0 +1,52 @@
+import PreferenceModel
+import PropertyList
+
+// Documents that are written to `.prefs/apply`.
+
+extension Forest {
+  /// Carries out a document `{DOMAIN: {KEY: VALUE}}` as one transaction: sets the keys, with the
+  /// types that the document gives them, and removes those whose value is `null` from the lists of
+  /// the user. A key that is not there is removed already.
+  ///
+  /// Throws, and logs, what refuses the whole document: EINVAL if it is no such document, or a
+  /// schema does not allow a value; EPERM if a key is forced, or a domain cannot have the name.
+  func apply(_ document: [UInt8]) throws(TreeError) -> Changeset {
+    do throws(TreeError) {
+      let judged: [Intent] = options.judges ? [.judged] : []
+      let intents = judged + (try intents(document))
+      // The same document, applied once more by a successor, has the same effect.
+      setDecisive?(false)
+      return try asTreeError { () throws(EngineError) in
+        try service.preferences.apply(intents, by: author)
+      }
+    } catch {
+      if let sentence = error.sentence { log(.refusal("apply: \(sentence)", error.errno)) }
+      throw error
+    }
+  }
+
+  private func intents(_ document: [UInt8]) throws(TreeError) -> [Intent] {
+    let absent = service.absent
+    guard
+      case .dictionary(let domains)? = Recogniser.value(
+        of: document, kind: .dictionary, null: absent)
+    else {
+      throw .invalid("the document is not a dictionary of domains, written in one piece")
+    }
+    var intents: [Intent] = []
+    for (name, keys) in domains {
+      let domain = DomainName(named: name.string)
+      guard case .dictionary(let values) = keys else {
+        throw .invalid("\(name): expected a dictionary of keys and values")
+      }
+      guard domain.canNameList else { throw .refused("\(name): no domain can have this name") }
+      for (key, value) in values {
+        intents +=
+          value == absent
+          ? Place.own.map { .edit(Location($0, domain), .remove(key)) }
+          : [.set(key, domain, value, .canonical)]
+      }
+    }
+    return intents
+  }
+}
