@@ -1,0 +1,141 @@
+import Foundation
+import Support
+import Testing
+
+/// Programs that keep their preferences with GSettings, over the module `prefsfs`.
+@Suite("GSettings programs") struct GSettingsTests {
+  private static let sources =
+    URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    .deletingLastPathComponent().deletingLastPathComponent().path + "/Sources/GSettingsBackend"
+
+  /// Commands that build the module, and a schema with a key of each kind of type.
+  private static let prepare = """
+    exec 2>&1; R=$(realpath $C/..); mkdir $R/module $R/gschemas
+    clang -shared -fPIC -std=gnu11 -Wall -Wextra -Werror \(sources)/*.c \
+      -o $R/module/libprefsfs-gsettings.so $(pkg-config --cflags --libs gio-2.0)
+    cat > $R/gschemas/t.gschema.xml <<'END'
+    <schemalist><schema id="org.t.a" path="/org/t/a/">
+    <key name="width" type="i"><default>4</default></key>
+    <key name="name" type="s"><default>'x'</default></key>
+    <key name="on" type="b"><default>false</default></key>
+    <key name="size" type="d"><default>1.5</default></key>
+    <key name="list" type="as"><default>[]</default></key>
+    <key name="pair" type="(si)"><default>('a', 1)</default></key>
+    <key name="dict" type="a{sv}"><default>{}</default></key>
+    <key name="maybe" type="mi"><default>nothing</default></key>
+    </schema><schema id="org.t.p"><key name="k" type="s"><default>''</default></key></schema>
+    </schemalist>
+    END
+    glib-compile-schemas $R/gschemas; export GSETTINGS_SCHEMA_DIR=$R/gschemas PREFSFS_MOUNT=$M
+    export GSETTINGS_BACKEND=prefsfs GIO_EXTRA_MODULES=$R/module XDG_RUNTIME_DIR=$R/run
+    get() { gsettings get org.t.a $1; }; set_() { gsettings set org.t.a "$1" "$2"; }
+
+    """
+
+  @Test("values that programs set are files with their types, and files are programs' values")
+  func values() throws {
+    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        Self.prepare + """
+          show() { tr -d '\\n ' < $M/org.t.a/$1; getfattr --only-values --absolute-names -n user.prefs.type $M/org.t.a/$1 | sed 's/^/ /'; echo; }
+          get width; set_ width 8; show width; get width; set_ name 14; show name; get name
+          set_ list "['a', 'b\\"']"; show list; get list; set_ pair "('q', 7)"; show pair; get pair
+          set_ dict "{'k': <5>}"; show dict; get dict; set_ maybe 3; show maybe; get maybe
+          set_ size 2; show size; echo yes > $M/org.t.a/on; get on; echo 2 > $M/org.t.a/size; get size
+          echo '["c"]' > $M/org.t.a/list; get list; echo wide > $M/org.t.a/name; get name
+          gsettings set org.t.p:/org/x/profiles:/a.b/ k v; cat "$M/org.x.profiles:.a%252Eb/k"
+          gsettings get org.t.p:/org/x/profiles:/a.b/ k; gsettings reset org.t.a width; get width
+          ls $M/org.t.a/width 2>&1 | grep -c 'No such'; defaults history org.t.a name | tail -n 1 | cut -c5-
+          """)
+      #expect(
+        outcome.output == """
+          4
+          8 integer
+          8
+          14 string
+          '14'
+          ["a","b\\""] array
+          ['a', 'b"']
+          ["q",7] array
+          ('q', 7)
+          {"k":"<5>"} dictionary
+          {'k': <5>}
+          justint323 string
+          @mi 3
+          2.0 real
+          true
+          2.0
+          ['c']
+          'wide'
+          v
+          'v'
+          4
+          1
+          mount, /usr/bin/bash
+
+          """, "\(outcome)")
+    }
+  }
+
+  @Test(
+    "each way of change is told once, also of a domain that comes later; forced is not writable")
+  func changes() throws {
+    try withSandbox { sandbox in
+      sandbox.shell("mkdir -p $PREFSFS_SYSTEM_DIR/managed")
+      let mount = try Mount(sandbox)
+      defer { mount.unmount() }
+      let outcome = sandbox.shell(
+        Self.prepare + """
+          stdbuf -oL gsettings monitor org.t.a > $R/told & monitor=$!
+          told() { for try in {1..60}; do [ "$(tail -n 1 $R/told)" = "$1" ] && return; sleep 0.05; done; echo "not told: $1"; }
+          sleep 0.5; mkdir $M/org.t.a; echo 9 > $M/org.t.a/width; told 'width: 9'
+          defaults write org.t.a width -int 10; told 'width: 10'; echo 10 > $M/org.t.a/width
+          set_ name new; told "name: 'new'"; rm $M/org.t.a/width; told 'width: 4'
+          echo '{"org.t.a": {"width": 5}}' > $M/.prefs/apply; told 'width: 5'
+          rm -r $M/org.t.a; told 'width: 4'; mkdir $M/org.t.a; echo 6 > $M/org.t.a/width; told 'width: 6'
+          defaults write $PREFSFS_SYSTEM_DIR/managed/org.t.a width -int 77; told 'width: 77'
+          get width; gsettings writable org.t.a width; set_ width 5; gsettings writable org.t.a name
+          kill $monitor; wait $monitor 2>/dev/null; sort $R/told | uniq -c | sed 's/^ *//'
+          """)
+      #expect(
+        outcome.output == """
+          77
+          false
+          The key is not writable
+          true
+          1 name: 'new'
+          1 name: 'x'
+          1 width: 10
+          2 width: 4
+          1 width: 5
+          1 width: 6
+          1 width: 77
+          1 width: 9
+
+          """, "\(outcome)")
+    }
+  }
+
+  @Test("without a mount a program lives with its defaults; when one comes, it is told")
+  func mounts() throws {
+    try withSandbox { sandbox in
+      let first = sandbox.shell(
+        Self.prepare + """
+          get width; set_ width 5; gsettings writable org.t.a width
+          stdbuf -oL gsettings monitor org.t.a > $R/told 2>&1 & echo $! > $R/monitor; sleep 0.3
+          """)
+      #expect(
+        first.output.split(separator: "\n").filter { !$0.hasPrefix("** Message") }
+          == ["4", "The key is not writable", "false"], "\(first)")
+      defer { sandbox.shell("kill -KILL $(cat $C/../monitor)") }
+      for count in 1...2 {
+        let mount = try Mount(sandbox)
+        sandbox.shell("defaults write org.t.a width -int \(count)\(count)")
+        sandbox.waitUntil("grep -q 'width: \(count)\(count)' $C/../told")
+        mount.unmount()
+        sandbox.waitUntil("[ \"$(grep -c 'width: 4' $C/../told)\" -ge \(count) ]")
+      }
+      #expect(sandbox.shell("kill -0 $(cat $C/../monitor)").status == 0)
+    }
+  }
+}
