@@ -57,6 +57,22 @@ import Testing
     }
   }
 
+  @Test("while the owner is stopped, nobody is told that there is no schema")
+  func stopped() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        exec 2>&1; cd $C/..; \(SchemaMountTests.install)
+        install_schema yes; defaults describe e Width | head -1; owner=$(cat $XDG_STATE_HOME/prefsfs/*/lock)
+        kill -STOP $owner; defaults describe e Width > a 2>&1 & defaults schema swift e > b 2>&1; wait; kill -CONT $owner
+        grep -h -o 'stopped?\\|no schema' a b
+        """)
+      #expect(
+        outcome.output == "Width: integer, 10 to 20, default 12\nstopped?\nstopped?\n",
+        "\(outcome)")
+    }
+  }
+
   @Test("a default that is stored as another kind of number is no change")
   func sameDefault() throws {
     try withSandbox { sandbox in

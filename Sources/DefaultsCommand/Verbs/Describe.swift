@@ -38,7 +38,10 @@ enum Describe {
   private static func schema(of target: Target, _ store: StoreView) throws(Refusal) -> Schema {
     for _ in 0..<50 {
       if let schema = store.engine.schema(of: target.domain) { return schema }
-      let noticed = (try? store.places.domains(in: .schema)) ?? []
+      // This throws if the owner of the store, which reads schemas, does not answer.
+      let noticed = try Refusal.wrapping("Could not describe \(target.name)") {
+        () throws(EngineError) in try store.places.domains(in: .schema)
+      }
       guard !noticed.contains(target.domain) else {
         throw Refusal("The schema of the domain \(target.name) cannot be read; lint FILE says why")
       }

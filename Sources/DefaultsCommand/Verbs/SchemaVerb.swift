@@ -35,7 +35,10 @@ enum SchemaVerb {
     let target = try Target(&arguments)
     try arguments.end()
     return try Refusal.wrapping("Could not read the schema") { () throws(EngineError) in
-      guard let schema = try StoreView(target.directory).engine.schema(of: target.domain) else {
+      let store = try StoreView(target.directory)
+      guard let schema = store.engine.schema(of: target.domain) else {
+        // This throws if the owner of the store, which reads schemas, does not answer.
+        _ = try store.places.domains(in: .schema)
         throw EngineError(.noSuchDomain, domain: target.domain, "it has no schema")
       }
       return body(schema, target.domain)
