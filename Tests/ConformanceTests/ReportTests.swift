@@ -102,6 +102,38 @@ import Testing
     }
   }
 
+  @Test("commands that only look at files wait for no pipe, and read no device")
+  func pipes() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        exec 2>&1; cd $C/..; S=$PREFSFS_SYSTEM_DIR; mkdir -p $S/managed $S/d.d; mkfifo pipe.plist
+        for file in $C/own.plist $S/l.plist $S/d.d/1.plist $S/managed/p.mobileconfig; do mkfifo $file; done
+        ln -s /dev/zero $S/zero.plist; try() { timeout 20 "$@" | tail -1; }
+        timeout 20 defaults check
+        try defaults lint pipe.plist; try defaults schema swift pipe.plist; try defaults check /dev/zero
+        try defaults profiles check pipe.plist; try defaults schema json $S/zero.plist
+        try defaults check <(echo '[1]') | cut -d : -f 2; echo '[1]' | try defaults lint /dev/stdin
+        """)
+      #expect(
+        outcome.output.replacing(sandbox.root, with: "R") == """
+          R/config/own.plist: it is not a regular file
+          R/system/d.d/1.plist: it is not a regular file
+          R/system/l.plist: it is not a regular file
+          R/system/managed/p.mobileconfig: it is not a regular file
+          R/system/zero.plist: it is not a regular file
+          pipe.plist: it is not a regular file
+          defaults: it is not a regular file
+          /dev/zero: it is not a regular file
+          defaults: it is not a regular file
+          defaults: it is not a regular file
+           it is not a dictionary, but of type array
+          /dev/stdin: it is not a dictionary
+
+          """, "\(outcome)")
+    }
+  }
+
   @Test("check names what does not count on a machine: wrong names, unknown users, closed files")
   func machine() throws {
     try withSandbox { sandbox in

@@ -71,13 +71,10 @@ enum Check {
       return
     }
     let bytes: [UInt8]
-    do throws(SystemError) {
-      guard let found = try Files.contents(path, limit: 1 << 30) else {
-        return complain(path, "there is no such file", &status)
-      }
-      bytes = found
+    do throws(Refusal) {
+      bytes = try ListFile.looked(at: path)
     } catch {
-      return complain(path, "\(error)", &status)
+      return complain(path, error.detail ?? error.message, &status)
     }
     if isProfile { return try checkProfile(path, bytes, &status) }
     if bytes.isEmpty, !isDocument { return }

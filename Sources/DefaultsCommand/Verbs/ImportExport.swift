@@ -22,9 +22,13 @@ enum Import {
   }
 
   /// Returns the dictionary in a list of any format; the list on standard input if the path is `-`.
-  /// - Parameter null: what `null` of JSON stands for; nil: it is refused.
-  static func dictionary(_ path: String, null: Value? = nil) throws(Refusal) -> ValueDictionary {
-    let bytes = try ListFile.contents(path)
+  /// - Parameters:
+  ///   - null: what `null` of JSON stands for; nil: it is refused.
+  ///   - waits: whether a pipe is waited for: see `ListFile`.
+  static func dictionary(
+    _ path: String, null: Value? = nil, waits: Bool = true
+  ) throws(Refusal) -> ValueDictionary {
+    let bytes = try waits ? ListFile.contents(path) : ListFile.looked(at: path)
     let value: Value
     do throws(FormatError) {
       var limits = Limits.list
@@ -84,6 +88,30 @@ enum ListFile {
       throw Refusal(message: message, detail: "\(error)")
     }
     throw Refusal(message: message, detail: "there is no such file")
+  }
+
+  /// Returns the bytes of a file, or of standard input if the path is `-`, for a command that only
+  /// looks at files. Refuses a pipe or a device, which may give nothing or give without end; but a
+  /// pipe that the command was started with is read, as of `<(...)`.
+  static func looked(at path: String, limit: Int = largest) throws(Refusal) -> [UInt8] {
+    let message = "Could not read data from \(path)"
+    if path == "-" { return try contents(path) }
+    do throws(SystemError) {
+      // Without O_NONBLOCK the opening of a pipe would wait for a writer.
+      let file = try Descriptor(opening: path, O_RDONLY | O_NONBLOCK)
+      if try file.status().st_mode & S_IFMT == S_IFREG {
+        return try file.readToEnd(limit: limit)
+      }
+    } catch  where error.errno == .noSuchFile || error.errno == .notDirectory {
+      throw Refusal(message: message, detail: "there is no such file")
+    } catch {
+      throw Refusal(message: message, detail: "\(error)")
+    }
+    let isOfProcess = Files.links(on: path).contains {
+      $0.hasPrefix("/proc/") && $0.contains("/fd/")
+    }
+    guard isOfProcess else { throw Refusal(message: message, detail: "it is not a regular file") }
+    return try contents(path)
   }
 
   /// Returns the bytes as text.

@@ -72,8 +72,11 @@ struct Lint {
   // MARK: - Files
 
   private mutating func check(file path: String) throws(EngineError) {
-    guard let bytes = try? ListFile.contents(path) else {
-      return complain(path, "it cannot be read")
+    let bytes: [UInt8]
+    do throws(Refusal) {
+      bytes = try ListFile.looked(at: path)
+    } catch {
+      return complain(path, error.detail ?? error.message)
     }
     if path.hasSuffix(".mobileconfig") { return try check(profile: bytes, path) }
     do {

@@ -37,15 +37,7 @@ enum Profiles {
   ) throws(Refusal) -> (path: String, report: ValueDictionary) {
     let path = try arguments.removeNext()
     try arguments.end()
-    let bytes: [UInt8]?
-    do throws(SystemError) {
-      bytes = try Files.contents(path, limit: 16 << 20)
-    } catch {
-      throw Refusal(message: "Could not read \(path)", detail: "\(error)")
-    }
-    guard let bytes else {
-      throw Refusal(message: "Could not read \(path)", detail: "there is no such file")
-    }
+    let bytes = try ListFile.looked(at: path, limit: 16 << 20)
     guard case .dictionary(var report) = try report(.check(bytes)) else {
       throw Refusal(message: "Could not read the profiles", detail: "prefsd gave no report")
     }

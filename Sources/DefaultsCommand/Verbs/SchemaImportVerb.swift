@@ -34,7 +34,7 @@ enum SchemaImportVerb {
     // Enumerations are declared in files of their own, beside those of schemas.
     let known = Set(paths.map(Files.canonicalPath))
     for path in Set(paths.flatMap(enumerations)).subtracting(known).sorted() {
-      try? settings.read(try ListFile.text(path))
+      try? settings.read(String(decoding: try ListFile.looked(at: path), as: UTF8.self))
     }
     for path in paths {
       let text = try ListFile.text(path)

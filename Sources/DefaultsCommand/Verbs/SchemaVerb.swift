@@ -48,7 +48,7 @@ enum SchemaVerb {
   private static func file(
     _ path: String, _ body: (Schema, DomainName) -> String
   ) throws(Refusal) -> String {
-    let values = try Import.dictionary(path)
+    let values = try Import.dictionary(path, waits: false)
     do throws(SchemaError) {
       var name = String(path.split(separator: "/").last ?? "")
       if case .string(let said)? = values["pfm_domain"] { name = said }
