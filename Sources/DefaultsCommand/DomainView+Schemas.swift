@@ -17,13 +17,17 @@ extension DomainView {
     return ((try? Files.linkStatus(path)) ?? nil) != nil
   }
 
-  /// The value of a word that has no type on the command line: one of the type that the schema says,
-  /// if the word can be read so; else a string.
-  func typed(_ word: String, for key: Key) -> Value {
-    guard let schema, let kind = schema[schema.presentName(of: key)]?.kind, kind != .string,
-      let value = Recogniser.value(of: Array(word.utf8), kind: kind)
-    else { return .string(word) }
-    return value
+  /// A value that was written without types: its strings are values of the types that the schema
+  /// says, if they can be read so.
+  func typed(_ value: Value, for key: Key) -> Value {
+    guard let schema else { return value }
+    return schema[schema.presentName(of: key)]?.typed(value) ?? value
+  }
+
+  /// The values of a list. An old-style one has no types but strings, data, arrays and dictionaries:
+  /// see `typed(_:for:)`.
+  func typed(_ values: ValueDictionary, of format: Format) -> ValueDictionary {
+    format == .openStep ? schema?.typed(values) ?? values : values
   }
 
   /// Says which key may have been meant, if the schema does not have this one, or has renamed it.

@@ -80,7 +80,6 @@ enum ValueArgument {
   /// word is a string, in which a backslash begins an escape as in a quoted string of an old-style
   /// list.
   static func untyped(_ word: String) throws(Refusal) -> Value {
-    let signs = Set("\"()[]{}<>".utf8)
     do throws(FormatError) {
       guard word.utf8.contains(where: signs.contains) else {
         guard word.utf8.contains(UInt8(ascii: "\\")) else { return .string(word) }
@@ -92,6 +91,16 @@ enum ValueArgument {
         message: "Could not parse: \(word).  Try single-quoting it.", detail: "\(error)")
     }
   }
+
+  /// Whether a word has no types but those of an old-style list, in which a number is a string.
+  static func hasNoTypes(_ word: String) -> Bool {
+    guard word.utf8.contains(where: signs.contains) else { return true }
+    guard let read = try? Document.read(Array(word.utf8), limits: .text) else { return false }
+    return read.format == .openStep || read.value.kind == .string
+  }
+
+  /// The signs of which a word has one if it is a property list.
+  private static let signs = Set("\"()[]{}<>".utf8)
 
   /// Returns the number at the beginning of the text, like longLongValue of NSString: 0 if there
   /// are no digits, and the nearest number in range if there are too many.

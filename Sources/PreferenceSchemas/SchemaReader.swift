@@ -59,6 +59,7 @@ private struct ManifestReader {
       problems.append("a key has no pfm_name")
       return nil
     }
+    if depth == 0, Self.isOfProfiles(name) { return nil }
     let full = path + name
     var key = SchemaKey(Key(name), kind: kind(entry, full))
     key.title = entry["pfm_title"]?.string ?? ""
@@ -88,6 +89,18 @@ private struct ManifestReader {
     checkDefault(&key, full)
     return key
   }
+
+  /// Whether a key at the top of a manifest is that of a profile's payload (CommonPayloadKeys.yaml of
+  /// apple/device-management), or of an editor of profiles, and none of the program's.
+  private static func isOfProfiles(_ name: String) -> Bool {
+    ofPayloads.contains(name) || name.hasPrefix("PFC_SegmentedControl")
+  }
+
+  private static let ofPayloads: Set<String> = [
+    "PayloadContent", "PayloadDescription", "PayloadDisplayName", "PayloadEnabled",
+    "PayloadExpirationDate", "PayloadIdentifier", "PayloadOrganization",
+    "PayloadRemovalDisallowed", "PayloadScope", "PayloadType", "PayloadUUID", "PayloadVersion",
+  ]
 
   private mutating func kind(_ entry: ValueDictionary, _ path: String) -> Kind? {
     let name = entry["pfm_type"]?.string ?? ""

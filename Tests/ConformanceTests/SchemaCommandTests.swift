@@ -57,6 +57,33 @@ import Testing
     }
   }
 
+  @Test("an old-style list, which has no types, has those of the schema; JSON has its own")
+  func untyped() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        exec 2>&1; cd $C/..; \(SchemaMountTests.install)
+        install_schema yes; defaults write e Width 15; defaults write e Wrap yes; defaults write e Margins '{Left = 5;}'
+        defaults read e > list; defaults delete e; defaults import e list; types() { for k in Width Wrap; do defaults read-type e $k; done; }
+        types; defaults export e - | grep -A1 Left | tail -1 | xargs
+        defaults write e '{Width = 16; Wrap = 0; }'; types; defaults write e '{"Width": "16"}' | cat
+        echo '{e = {Width = 17;};}' > d.apply; defaults apply d.apply; defaults read-type e Width
+        """)
+      #expect(
+        outcome.output.replacing(#/.*defaults\[[0-9:]+\] .*\n/#, with: "") == """
+          Type is integer
+          Type is boolean
+          <integer>5</integer>
+          Type is integer
+          Type is boolean
+          defaults: e Width: "16" is not an integer (--force sets it)
+          e Width: 16 -> 17
+          Type is integer
+
+          """, "\(outcome)")
+    }
+  }
+
   @Test("while the owner is stopped, nobody is told that there is no schema")
   func stopped() throws {
     try withSandbox { sandbox in

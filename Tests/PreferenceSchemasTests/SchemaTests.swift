@@ -161,6 +161,44 @@ import Testing
     #expect(schema.presentNames == ["Old": "S"] && schema.formerNames(of: "S") == ["Old"])
   }
 
+  @Test("keys of payloads are none of the program's, except as members")
+  func payloads() throws {
+    let uuid: Value = [
+      "pfm_name": "PayloadUUID", "pfm_type": "string", "pfm_format": "^[0-9A-F-]{36}$",
+      "pfm_default": "",
+    ]
+    let schema = try Self.schema(
+      uuid, ["pfm_name": "PFC_SegmentedControl_0"], ["pfm_name": "PayloadLimit"],
+      ["pfm_name": "K", "pfm_type": "dictionary", "pfm_subkeys": [["pfm_name": "PayloadType"]]])
+    #expect(schema.keys.map(\.name) == ["PayloadLimit", "K"] && schema.problems.isEmpty)
+    #expect(schema["K"]?.members.map(\.name) == ["PayloadType"])
+  }
+
+  @Test("strings of a text without types are values of the schema's types, where they can be")
+  func types() throws {
+    let schema = try Self.schema(
+      ["pfm_name": "I", "pfm_type": "integer", "prefs_former_names": ["Old"]],
+      ["pfm_name": "B", "pfm_type": "boolean"], ["pfm_name": "S", "pfm_type": "string"],
+      ["pfm_name": "A", "pfm_type": "array", "pfm_subkeys": [["pfm_type": "real"]]],
+      [
+        "pfm_name": "D", "pfm_type": "dictionary",
+        "pfm_subkeys": [
+          ["pfm_name": "M", "pfm_type": "integer"],
+          ["pfm_name": "{{value}}", "pfm_type": "boolean"],
+        ],
+      ])
+    let written: ValueDictionary = [
+      "I": "5", "Old": "6", "B": "1", "S": "5", "A": ["1.5", "x"], "D": ["M": "7", "Any": "no"],
+      "Other": "8",
+    ]
+    let typed: ValueDictionary = [
+      "I": 5, "Old": 6, "B": true, "S": "5", "A": [1.5, "x"], "D": ["M": 7, "Any": false],
+      "Other": "8",
+    ]
+    #expect(schema.typed(written) == typed)
+    #expect(schema.typed(["I": "five", "B": 1]) == ["I": "five", "B": 1])
+  }
+
   @Test("a pattern that takes long refuses the texts for which it does, and lint names it")
   func costly() throws {
     let schema = try Self.schema(

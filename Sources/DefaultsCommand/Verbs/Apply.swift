@@ -12,11 +12,11 @@ enum Apply {
     let path = try arguments.removeNext()
     try arguments.end()
     let options = arguments.options
-    let settings = try declarations(path)
+    let (settings, format) = try declarations(path)
     return try Refusal.wrapping("Could not apply \(path); nothing was changed") {
       () throws(EngineError) in
       let store = try StoreView()
-      let differences = try Self.differences(settings, store, options)
+      let differences = try Self.differences(settings, format, store, options)
       if options.isDryRun {
         try store.check(differences.map(\.intent), isJudged: !options.isForced)
       } else {
@@ -30,10 +30,11 @@ enum Apply {
   /// Returns the keys and values that the document declares for each domain, sorted by domain.
   private static func declarations(
     _ path: String
-  ) throws(Refusal) -> [(domain: DomainName, settings: ValueDictionary)] {
+  ) throws(Refusal) -> (all: [(domain: DomainName, settings: ValueDictionary)], format: Format) {
     var all: [(domain: DomainName, settings: ValueDictionary)] = []
     var known: Set<DomainName> = []
-    for (name, value) in try Import.dictionary(path).sorted(by: { $0.key < $1.key }) {
+    let (document, format) = try Import.list(path)
+    for (name, value) in document.sorted(by: { $0.key < $1.key }) {
       guard case .dictionary(let settings) = value else {
         throw Refusal(
           message: "Could not apply \(path); nothing was changed",
@@ -48,19 +49,21 @@ enum Apply {
       }
       all.append((domain, settings))
     }
-    return all
+    return (all, format)
   }
 
   /// Returns an intent for each key that is not as declared, with the line that reports the change.
   /// A name that a schema has replaced stands for the present one, unless the document has both.
   private static func differences(
-    _ all: [(domain: DomainName, settings: ValueDictionary)], _ store: StoreView, _ options: Options
+    _ all: [(domain: DomainName, settings: ValueDictionary)], _ format: Format, _ store: StoreView,
+    _ options: Options
   ) throws(EngineError) -> [(intent: Intent, line: String)] {
     var differences: [(intent: Intent, line: String)] = []
     for (domain, settings) in all {
       let target = Target(domain: domain, place: options.isCurrentHost ? .host : nil)
       let view = DomainView(target, store)
       let schema = view.schema
+      let settings = view.typed(settings, of: format)
       for (name, value) in settings.sorted(by: { $0.key < $1.key }) {
         let key = schema?.presentName(of: name) ?? name
         if key != name, settings[key] != nil { continue }

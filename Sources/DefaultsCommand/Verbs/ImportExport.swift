@@ -10,12 +10,12 @@ enum Import {
     guard !arguments.isEmpty else { throw Refusal("\nNeed a path to read from\n") }
     let path = try arguments.removeNext()
     try arguments.end()
-    let values = try dictionary(path)
+    let (values, format) = try list(path)
     try target.makeDirectory()
     try target.writing { () throws(EngineError) in
       let view = try DomainView(target)
       let location = Location(target.place ?? .user, target.domain)
-      let sets = values.map { view.setting($0.key, $0.value) }
+      let sets = view.typed(values, of: format).map { view.setting($0.key, $0.value) }
       return try view.store.apply(
         [.edit(location, .createDomain)] + sets, target, isJudged: !arguments.options.isForced)
     }
@@ -28,15 +28,23 @@ enum Import {
   static func dictionary(
     _ path: String, null: Value? = nil, waits: Bool = true
   ) throws(Refusal) -> ValueDictionary {
+    try list(path, null: null, waits: waits).values
+  }
+
+  /// As `dictionary`, with the format of the list.
+  static func list(
+    _ path: String, null: Value? = nil, waits: Bool = true
+  ) throws(Refusal) -> (values: ValueDictionary, format: Format) {
     let bytes = try waits ? ListFile.contents(path) : ListFile.looked(at: path)
-    let value: Value
+    let read: (value: Value, format: Format)
     do throws(FormatError) {
       var limits = Limits.list
       limits.null = null
-      value = try Document.read(bytes, limits: limits).value
+      read = try Document.read(bytes, limits: limits)
     } catch {
       throw Refusal("Could not parse property list from \(path) due to \(error)")
     }
+    let value = read.value
     guard case .dictionary(let values) = value else {
       if null != nil {
         throw Refusal(
@@ -47,7 +55,7 @@ enum Import {
       throw Refusal(
         "Property list \(list) was not a dictionary\nDefaults have not been changed.")
     }
-    return values
+    return (values, read.format)
   }
 }
 

@@ -10,12 +10,12 @@ enum Write {
       return try replace(target, with: try arguments.removeNext(), isJudged)
     }
     let path = ValuePath(try arguments.removeNext(), isPath: arguments.options.isPath)
-    let isTyped = arguments.count > 1
+    let hasNoTypes = arguments.count == 1 && ValueArgument.hasNoTypes(arguments.first ?? "")
     var form = try ValueArgument.parse(&arguments)
     try target.makeDirectory()
     let view = try target.writing { () throws(EngineError) in try DomainView(target) }
-    if !isTyped, case .value(.string(let text)) = form, path.entries.isEmpty {
-      form = .value(view.typed(text, for: path.key))
+    if hasNoTypes, case .value(let value) = form, path.entries.isEmpty {
+      form = .value(view.typed(value, for: path.key))
     }
     if case .value(let value) = form, path.entries.isEmpty {
       try target.writing { () throws(EngineError) in
@@ -54,12 +54,14 @@ enum Write {
   private static func replace(
     _ target: Target, with word: String, _ isJudged: Bool
   ) throws(Refusal) {
-    guard case .dictionary(let values) = try ValueArgument.untyped(word) else {
+    guard case .dictionary(let written) = try ValueArgument.untyped(word) else {
       throw Refusal("\nRep argument is not a dictionary\nDefaults have not been changed.\n")
     }
+    let hasNoTypes = ValueArgument.hasNoTypes(word)
     try target.makeDirectory()
     try target.writing { () throws(EngineError) in
       let view = try DomainView(target)
+      let values = hasNoTypes ? view.typed(written, of: .openStep) : written
       if let place = target.place {
         try view.store.apply(
           [.replace(Location(place, target.domain), values)], target, isJudged: isJudged)
