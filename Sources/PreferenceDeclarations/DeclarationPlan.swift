@@ -106,7 +106,7 @@ package struct DeclarationPlan: Sendable {
       guard let declared = new.effective(path) else { continue }
       try declare(path, declared, old, place, places, keeps)
     }
-    steps.sort { $0.path < $1.path }
+    steps.sort { ($0.path, $0.place.rawValue) < ($1.path, $1.place.rawValue) }
     finish(stored, at: Location(place ?? .user, Ledger.domain), isJudged: isJudged)
   }
 
@@ -136,9 +136,53 @@ package struct DeclarationPlan: Sendable {
     } else {
       ledger.before[path] = try found(path, in: used, stored, before, places, keeps)
     }
-    guard present != declared.value else { return }
-    noteContainers(of: path, in: used, stored.value, keeps)
-    add(path, used, .set, from: present, to: declared.value, text: nil)
+    if present != declared.value {
+      noteContainers(of: path, in: used, stored.value, keeps)
+      add(path, used, .set, from: present, to: declared.value, text: nil)
+    }
+    if place == nil, declared == .absent, path.members.isEmpty {
+      try removeOthers(of: path, besides: used, places, keeps)
+    }
+  }
+
+  /// Removes a key that is declared absent from the user's other lists, in which programs would find
+  /// it then.
+  private mutating func removeOthers(
+    of path: DeclaredPath, besides used: Place, _ places: RememberedPlaces,
+    _ keeps: (Value, DeclaredPath) -> Bool
+  ) throws(EngineError) {
+    for other in Place.own where other != used {
+      let planned = try read(recorded(path, in: other), places)
+      guard let value = planned.value else { continue }
+      ledger.before[path]?.others.removeAll { $0.place == other }
+      ledger.before[path]?.others.append(Self.before(path, in: other, planned, keeps))
+      add(path, other, .set, from: value, to: nil, text: nil)
+    }
+  }
+
+  /// Gives the user's other lists back what a key had there that was declared absent, unless
+  /// somebody has set it there since.
+  private mutating func restoreOthers(
+    of path: DeclaredPath, _ before: Ledger.Before, _ places: RememberedPlaces
+  ) throws(EngineError) {
+    for other in before.others {
+      guard other.isKept, try read(recorded(path, in: other.place), places).value == nil else {
+        continue
+      }
+      add(path, other.place, .restored, from: nil, to: other.value, text: other.text)
+    }
+  }
+
+  /// What a path has in a place before it is declared, as far as it may be kept.
+  private static func before(
+    _ path: DeclaredPath, in place: Place, _ planned: Planned, _ keeps: (Value, DeclaredPath) -> Bool
+  ) -> Ledger.Before {
+    var found = Ledger.Before(place: place, value: planned.value?.part(path.members))
+    if path.members.isEmpty { found.text = planned.text }
+    if let value = found.value, !keeps(value, path) {
+      (found.value, found.text, found.isKept) = (nil, nil, false)
+    }
+    return found
   }
 
   /// What a path has before it is declared, or what somebody has set since.
@@ -146,11 +190,8 @@ package struct DeclarationPlan: Sendable {
     _ path: DeclaredPath, in place: Place, _ planned: Planned, _ before: Ledger.Before?,
     _ places: RememberedPlaces, _ keeps: (Value, DeclaredPath) -> Bool
   ) throws(EngineError) -> Ledger.Before {
-    var found = Ledger.Before(place: place, value: planned.value?.part(path.members))
-    if path.members.isEmpty { found.text = planned.text }
-    if let value = found.value, !keeps(value, path) {
-      (found.value, found.text, found.isKept) = (nil, nil, false)
-    }
+    var found = Self.before(path, in: place, planned, keeps)
+    found.others = before?.others ?? []
     let location = Location(place, path.domain)
     let isThere = try places.exists(location)
     found.hasMadeDomain = before?.hasMadeDomain ?? (!isThere || madeBefore.contains(location))
@@ -227,6 +268,7 @@ package struct DeclarationPlan: Sendable {
     _ path: DeclaredPath, _ old: Ledger, _ places: RememberedPlaces, isMoved: Bool = false
   ) throws(EngineError) {
     guard let before = ledger.before.removeValue(forKey: path) else { return }
+    try restoreOthers(of: path, before, places)
     let known = before.place.isOwn ? nil : before.place
     let place = try self.place(of: path, before, old, known, places)
     try findName(of: path, in: place, places)

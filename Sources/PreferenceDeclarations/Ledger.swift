@@ -27,6 +27,9 @@ package struct Ledger: Equatable, Sendable {
     package var isKept = true
     /// Whether the place did not have the domain.
     package var hasMadeDomain = false
+    /// What the key had in other lists of the user's, from which it was removed because it is
+    /// declared absent.
+    package var others: [Before] = []
   }
 
   /// A document as it was written as a file.
@@ -165,6 +168,9 @@ extension Ledger {
     if case .data(let text)? = entry["text"] { before.text = text }
     before.isKept = entry["lost"] != true
     before.hasMadeDomain = entry["made"] == true
+    if case .array(let others)? = entry["others"] {
+      before.others = others.compactMap { Self.entry($0)?.1 }
+    }
     return (DeclaredPath(DomainName(domain), key, Array(keys.dropFirst())), before)
   }
 
@@ -204,6 +210,9 @@ extension Ledger {
     if let text = before.text { entry["text"] = .data(text) }
     if !before.isKept { entry["lost"] = true }
     if before.hasMadeDomain { entry["made"] = true }
+    if !before.others.isEmpty {
+      entry["others"] = .array(before.others.map { Self.value(path, $0) })
+    }
     return .dictionary(entry)
   }
 }

@@ -186,6 +186,29 @@ import Testing
     #expect(try find("d", "K") == 3)
   }
 
+  @Test("a key that is declared not to be there is in none of the user's lists, and comes back")
+  func absentEverywhere() throws {
+    try set("d", "A", 1)
+    try set("d", "A", 2, in: .host)
+    let plan = try declare("site", ["A": Declaration.absent])
+    #expect(plan.steps.map(\.place) == [.host, .user] && plan.steps.allSatisfy(\.isChange))
+    #expect(try find("d", "A") == nil && find("d", "A", in: .host) == nil)
+    #expect(try Declarations(places).drift().isEmpty)
+    #expect(try declare("site", ["A": Declaration.absent]).intents.isEmpty)
+    // Whoever sets it in the other list has drifted, and has the newer value back one day.
+    try set("d", "A", 3)
+    #expect(try Declarations(places).drift().count == 1)
+    try declare("site", ["A": Declaration.absent])
+    #expect(try find("d", "A") == nil && Declarations(places).drift().isEmpty)
+    try undeclare("site")
+    #expect(try find("d", "A") == 3 && find("d", "A", in: .host) == 2)
+    // What has been set since stays.
+    try declare("site", ["A": Declaration.absent])
+    try set("d", "A", 4)
+    try undeclare("site")
+    #expect(try find("d", "A") == 4 && find("d", "A", in: .host) == 2)
+  }
+
   @Test("dictionaries are merged member by member, and siblings stay")
   func merged() throws {
     try set("d", "D", ["a": 1, "b": ["x": 1]])
