@@ -175,7 +175,8 @@ package struct DeclarationPlan: Sendable {
 
   /// What a path has in a place before it is declared, as far as it may be kept.
   private static func before(
-    _ path: DeclaredPath, in place: Place, _ planned: Planned, _ keeps: (Value, DeclaredPath) -> Bool
+    _ path: DeclaredPath, in place: Place, _ planned: Planned,
+    _ keeps: (Value, DeclaredPath) -> Bool
   ) -> Ledger.Before {
     var found = Ledger.Before(place: place, value: planned.value?.part(path.members))
     if path.members.isEmpty { found.text = planned.text }

@@ -151,6 +151,34 @@ package struct Declarations: Sendable {
     return changeset
   }
 
+  /// Removes what the keys of a domain, or one key, had before they were declared. When they are
+  /// declared no more, they stay as they are.
+  /// - Returns: how many values there were.
+  package func forget(
+    of domain: DomainName, _ key: Key?, by author: Author
+  ) throws(EngineError) -> Int {
+    let key = key.map { names.present($0, domain) }
+    for _ in 0..<Self.mostAttempts {
+      let stored = try places.values(at: location)
+      var ledger = try Ledger(stored)
+      let count = ledger.forget { path in
+        path.domain == domain && (key == nil || names.present(path.key, domain) == key)
+      }
+      guard count > 0, let before = ledger.values[Ledger.beforeKey] else { return 0 }
+      do throws(EngineError) {
+        _ = try places.apply(
+          [
+            .expect(Ledger.beforeKey, location, stored[Ledger.beforeKey]),
+            .edit(location, .set(Ledger.beforeKey, before, .canonical)),
+          ], by: author)
+        return count
+      } catch  where error.reason == .changedMeanwhile {
+        continue
+      }
+    }
+    throw .changedMeanwhile(Ledger.beforeKey, location.domain)
+  }
+
   // MARK: - Drift
 
   /// A declared path that is not as declared, or whose list cannot be read.

@@ -30,6 +30,18 @@ package struct Ledger: Equatable, Sendable {
     /// What the key had in other lists of the user's, from which it was removed because it is
     /// declared absent.
     package var others: [Before] = []
+
+    /// Removes the values.
+    /// - Returns: how many there were.
+    fileprivate mutating func forget() -> Int {
+      var count = 0
+      if value != nil {
+        (value, text, isKept) = (nil, nil, false)
+        count = 1
+      }
+      for index in others.indices { count += others[index].forget() }
+      return count
+    }
   }
 
   /// A document as it was written as a file.
@@ -58,6 +70,14 @@ package struct Ledger: Equatable, Sendable {
   package static func canName(_ name: String) -> Bool {
     !name.isEmpty && !name.hasPrefix(".") && name.utf8.count <= 200
       && name.utf8.allSatisfy { $0 > 0x20 && $0 != UInt8(ascii: "/") && $0 != 0x7F }
+  }
+
+  /// Removes what was there before these paths were declared.
+  /// - Returns: how many values there were.
+  mutating func forget(_ isMeant: (DeclaredPath) -> Bool) -> Int {
+    var count = 0
+    for path in before.keys where isMeant(path) { count += before[path]?.forget() ?? 0 }
+    return count
   }
 
   // MARK: - What counts
@@ -139,13 +159,16 @@ extension Ledger {
         if declarations[name] != nil { self.texts[name] = Text(ending: ending, bytes: bytes) }
       }
     }
-    guard let entries = values[".before"] else { return }
-    guard case .array(let entries) = entries else { throw Self.damaged(".before") }
+    guard let entries = values[Self.beforeKey] else { return }
+    guard case .array(let entries) = entries else { throw Self.damaged(Self.beforeKey) }
     for entry in entries {
-      guard let (path, before) = Self.entry(entry) else { throw Self.damaged(".before") }
+      guard let (path, before) = Self.entry(entry) else { throw Self.damaged(Self.beforeKey) }
       self.before[path] = before
     }
   }
+
+  /// The key of what was there before.
+  static let beforeKey: Key = ".before"
 
   /// The key of the texts.
   package static let textsKey: Key = ".texts"
@@ -195,7 +218,7 @@ extension Ledger {
         ValueDictionary(texts.map { (Key($0 + $1.ending), Value.data($1.bytes)) }))
     }
     if !before.isEmpty {
-      values[".before"] = .array(
+      values[Self.beforeKey] = .array(
         before.sorted { $0.key < $1.key }.map { Self.value($0.key, $0.value) })
     }
     return values

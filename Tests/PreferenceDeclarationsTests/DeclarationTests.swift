@@ -412,6 +412,26 @@ import Testing
     #expect(try find("d", "Server") == ["password": "theirs", "port": 1])
   }
 
+  @Test("a value from before that is forgotten does not come back; those of other keys do")
+  func forgotten() throws {
+    try set("d", "A", 1)
+    try set("d", "B", 1)
+    try set("d", "C", 1)
+    try set("d", "C", 2, in: .host)
+    try declare("site", ["A": 2, "B": 2, "C": Declaration.absent])
+    let declarations = Declarations(places)
+    #expect(try declarations.forget(of: "e", nil, by: author) == 0)
+    #expect(try declarations.forget(of: "d", "A", by: author) == 1)
+    #expect(try declarations.forget(of: "d", "A", by: author) == 0)
+    #expect(try declarations.forget(of: "d", "C", by: author) == 2)
+    try declare("site", ["A": 2, "B": 2, "C": Declaration.absent])
+    let plan = try undeclare("site")
+    #expect(try find("d", "A") == 2 && find("d", "B") == 1)
+    #expect(try find("d", "C") == nil && find("d", "C", in: .host) == nil)
+    #expect(plan.steps.map(\.outcome) == [.notKept, .restored])
+    #expect(try declarations.forget(of: "d", nil, by: author) == 0)
+  }
+
   @Test("a damaged ledger is named and nothing is changed; without it, values stay")
   func damaged() throws {
     try declare("a", ["K": 1])

@@ -1,3 +1,5 @@
+import Glibc
+import PreferenceDeclarations
 import PreferenceHistory
 import PreferenceModel
 import PropertyList
@@ -53,9 +55,32 @@ enum History {
     let key = arguments.isEmpty ? nil : Key(try arguments.removeNext())
     try arguments.end()
     try Refusal.wrapping("Could not remove the values") { () throws(EngineError) in
-      let report = try StoreView().places.report(.forget(target.domain, key))
+      let store = try StoreView()
+      let report = try store.places.report(.forget(target.domain, key))
       guard case .integer(let count) = report else { return }
       Output.write("\(count) records had values, which are removed\n")
+      for place in [nil, .host, .anyUser, .managed] as [Place?] {
+        try forget(target.domain, key, in: store.declarations(in: place), store)
+      }
+    }
+  }
+
+  /// Removes the values that the ledger of declarations has from before.
+  private static func forget(
+    _ domain: DomainName, _ key: Key?, in declarations: Declarations, _ store: StoreView
+  ) throws(EngineError) {
+    let place = declarations.location.place
+    do throws(EngineError) {
+      let count = try declarations.forget(of: domain, key, by: store.author)
+      guard count > 0 else { return }
+      Output.write(
+        line: "\(count) values from before declarations (\(place.rawValue)) are removed")
+    } catch {
+      // The machine's are root's; what a user has in the history is gone in any case.
+      guard !place.isOwn, geteuid() != 0 else { throw error }
+      Output.write(
+        line: "defaults: what declarations (\(place.rawValue)) have from before stays: \(error)",
+        to: .errors)
     }
   }
 }
