@@ -18,7 +18,7 @@ import Testing
         echo "$document"', "new": {"Flag": true}, "NSGlobalDomain": {"G": "x"}}' > $M/.prefs/apply; echo $?
         cat $M/d/Integer $M2/d/Text $M2/new/Flag $M/other/G; type d/Text; type d/List; type new/Flag
         ls $M/d/String $M2/d/String 2>&1 | grep -c 'No such file'
-        defaults history --all --json | tail -n 1 | jq -c '[.via, (.items | length)]'
+        defaults history --all --json | tail -n 1 | jq -c '[.via, (.changes | length)]'
         echo '{"d": {"Integer": 8}}' >> $M/.prefs/apply; cat $M2/d/Integer
         stat -c '%a %s' $M/.prefs/apply; cat $M/.prefs/apply | wc -c
         """)
