@@ -52,7 +52,7 @@ package struct UndoPlan: Sendable {
   /// a list cannot be read.
   /// - Parameter over: whether later changes are taken back, too.
   package init(
-    _ changes: [NetChange], _ places: some StoredPlaces, over: Bool
+    _ changes: [NetChange], _ places: some PersistentPlaces, over: Bool
   ) throws(EngineError) {
     for change in changes where !change.key.isNote {
       let stored = try places.find(change.key.key, at: change.key.location)
@@ -67,7 +67,7 @@ package struct UndoPlan: Sendable {
   }
 
   private mutating func add(
-    _ change: NetChange, from present: Value?, _ places: some StoredPlaces
+    _ change: NetChange, from present: Value?, _ places: some PersistentPlaces
   ) throws(EngineError) {
     do throws(EngineError) {
       steps.append(try change.step(from: present, places))
@@ -106,7 +106,7 @@ extension NetChange {
 
   /// Sets the value before, if the present one is still there then.
   fileprivate func step(
-    from present: Value?, _ places: some StoredPlaces
+    from present: Value?, _ places: some PersistentPlaces
   ) throws(EngineError) -> UndoPlan.Step {
     let (name, location) = (key.key, key.location)
     if location.place.isOwn {
@@ -115,6 +115,12 @@ extension NetChange {
     var change = Intent.remove(name, location.domain)
     if case .list(_, let text) = before, let value = before.value {
       change = .set(name, location.domain, value, text.map { .exact($0) } ?? .canonical)
+      // What a profile gives shows when the list has nothing, and goes with the profile.
+      if location.place.hasAdditions,
+        try places.snapshots(of: [location]).first?.additions[name]?.value == value
+      {
+        change = .remove(name, location.domain)
+      }
     }
     return UndoPlan.Step(
       key: key, present: present, goal: before,

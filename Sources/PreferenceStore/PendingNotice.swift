@@ -42,14 +42,14 @@ extension StoreState {
   @discardableResult
   mutating func enqueue(_ notice: PendingNotice, withAdditions: Bool = false) -> UInt64 {
     guard !notice.changeset.isEmpty else { return version }
+    var shown = notice
+    if !withAdditions { shown.show(additions) }
     // The time of another program's change is that of its list, which may be any.
     let isOutside = [.list, .profile].contains(notice.source.via)
-    history.add(
-      notice.changeset, notice.source, isOutside ? .now : notice.changeset.time)
+    history.add(shown.changeset, notice.source, isOutside ? .now : notice.changeset.time)
     let version = changeNumber.advance()
-    pendingNotices.append(notice)
-    pendingNotices[pendingNotices.count - 1].number(version)
-    if !withAdditions { pendingNotices[pendingNotices.count - 1].show(additions) }
+    shown.number(version)
+    pendingNotices.append(shown)
     return version
   }
 }
@@ -68,19 +68,40 @@ extension PendingNotice {
         continue
       }
       changeset.invalidated.insert(item.location)
-      let before = { (item: Changeset.Item, key: Key) in
-        added[key] == nil ? item.before : Changeset.Before.something
-      }
       if let key = item.edit.key, added[key]?.metadata.isOfFile == true { continue }
       switch item.edit {
-      case .createDomain, .removeDomain: break
-      case .remove(let key):
-        let edit = added[key].map { Edit.set(key, $0.value, .canonical) } ?? item.edit
-        items.append(.init(item.location, edit, before: before(item, key)))
+      case .createDomain: break
+      case .removeDomain: items += removals(of: item, added)
+      case .remove(let key): items.append(Self.removal(of: key, item.location, item.before, added))
       case .set(let key, _, _), .splice(let key, _), .describe(let key, _):
-        items.append(.init(item.location, item.edit, before: before(item, key)))
+        var before = item.before
+        if case .nothing = before, let value = added[key] { before = .value(value) }
+        items.append(.init(item.location, item.edit, before: before))
       }
     }
     changeset.items = items
+  }
+
+  /// What becomes of a key that goes from a list.
+  private static func removal(
+    of key: Key, _ location: Location, _ before: Changeset.Before, _ added: [Key: StoredValue]
+  ) -> Changeset.Item {
+    let edit = added[key].map { Edit.set(key, $0.value, .canonical) } ?? .remove(key)
+    return Changeset.Item(location, edit, before: before)
+  }
+
+  /// What becomes of the keys that go with a list and that the change does not name. The domain
+  /// stays, with what is added to it.
+  private func removals(
+    of item: Changeset.Item, _ added: [Key: StoredValue]
+  ) -> [Changeset.Item] {
+    guard case .domain(let list) = item.before else { return [] }
+    let named = Set(
+      changeset.items.compactMap { $0.location == item.location ? $0.edit.key : nil })
+    return list.keys.compactMap { key in
+      guard !named.contains(key), added[key]?.metadata.isOfFile != true else { return nil }
+      let before = list.entry(key).map { Changeset.Before.value($0) } ?? .something
+      return Self.removal(of: key, item.location, before, added)
+    }
   }
 }

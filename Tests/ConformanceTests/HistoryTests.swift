@@ -244,6 +244,44 @@ import Testing
     }
   }
 
+  @Test("where a managed list takes over a profile's key, the past and an undo have the profile's")
+  func overProfile() throws {
+    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        S=$PREFSFS_SYSTEM_DIR/managed; mkdir -p $S; defaults write d K mine
+        echo '<plist version="1.0"><dict><key>PayloadType</key><string>Configuration</string>
+          <key>PayloadVersion</key><integer>1</integer><key>PayloadIdentifier</key><string>a</string>
+          <key>PayloadUUID</key><string>b</string><key>PayloadContent</key><array><dict>
+          <key>PayloadType</key><string>d</string><key>K</key><integer>20</integer>
+          </dict></array></dict></plist>' > $C/../p
+        cp $C/../p $S/p.mobileconfig; while [ "$(cat $M/d/K)" != 20 ]; do sleep 0.05; done
+        last() { defaults history --all d K | grep -o '^[0-9]*' | tail -1; }; given=$(last)
+        defaults write $S/d K -int 30; set=$(last); cat $M/d/K $M/.prefs/at/$given/d/K $M/.prefs/at/$set/d/K
+        defaults undo --place managed $set > /dev/null; echo "[$?]"; cat $M/d/K; rm $S/p.mobileconfig
+        for i in $(seq 60); do [ "$(cat $M/d/K)" = mine ] && break; sleep 0.05; done
+        cat $M/d/K $M/.prefs/at/$given/d/K $M/.prefs/at/$set/d/K
+        defaults history --all d K | grep managed | cut -d ' ' -f 3-
+        """)
+      #expect(
+        outcome.output == """
+          30
+          20
+          30
+          [0]
+          20
+          mine
+          20
+          30
+          managed d K: (none) -> 20
+          managed d K: 20 -> 30
+          managed d K: 30 -> 20
+          managed d K: 20 -> (none)
+
+          """, "\(outcome)")
+    }
+  }
+
   @Test(
     "a record of keys that this host and the user have makes both anew",
     arguments: ["commands", "ansible"])
