@@ -79,10 +79,21 @@ struct Target {
     where layout.hasLists(place) && isSame(directory, layout.directory(place)) {
       return place
     }
+    if let user = user(of: directory, layout) { return layout.managedPlace(of: user) }
     let library = "/Library/Preferences"
     guard directory.hasSuffix(library), !Files.isDirectory(directory) else { return nil }
     if directory == library { return .anyUser }
     return directory == Surroundings.home + library ? .user : nil
+  }
+
+  /// Returns the user whose managed lists are in this directory; nil if it is no user's.
+  private static func user(of directory: String, _ layout: StoreLayout) -> String? {
+    let name = directory.split(separator: "/").last.map(String.init) ?? ""
+    guard !name.isEmpty, !name.hasPrefix("."),
+      isSame(Files.parent(of: directory), layout.directory(.managed))
+    else { return nil }
+    let kind = ManagedDirectories(layout).kinds(of: [name], asking: .now)[name]
+    return kind == .fragments ? nil : name
   }
 
   /// Returns the directory that a directory of macOS's managed lists stands for on a machine without

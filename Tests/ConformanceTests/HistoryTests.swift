@@ -218,10 +218,12 @@ import Testing
           </dict></array></dict></dict></dict></array></dict></plist>' > $C/../p
         cp $C/../p $PREFSFS_SYSTEM_DIR/managed/p.mobileconfig
         while [ "$(defaults read d P 2> /dev/null || cat $M/managed/d/P)" != true ]; do sleep 0.05; done
-        show --place managed; show --place managed-for/bob; defaults history --place nonsense 2> /dev/null; echo $?
+        defaults write $PREFSFS_SYSTEM_DIR/managed/eve/d K -int 7; defaults read $PREFSFS_SYSTEM_DIR/managed/eve/d K
+        show --place managed; show --place managed-for/bob; show --place managed-for/eve; defaults history --place nonsense 2> /dev/null; echo $?
         """)
       #expect(
         outcome.output == """
+          7
           1 managed d K: (none) -> 4
               mount, bash
           2 managed d MyToken: (none) -> (not kept)
@@ -232,6 +234,8 @@ import Testing
               profile
           4 managed-for:bob d K: (none) -> 1
               mount, bash
+          7 managed-for:eve d K: (none) -> 7
+              command, defaults
           1
 
           """, "\(outcome)")
@@ -239,6 +243,7 @@ import Testing
       #expect(log.contains("managed d K: 4 -> 5 (command, "), "\(log)")
       #expect(log.contains("managed d MyToken: (none) -> (not kept) (mount, "), "\(log)")
       #expect(log.contains("managed-for:bob d K: (none) -> 1 (mount, "), "\(log)")
+      #expect(log.contains("managed-for:eve d K: (none) -> 7 (command, "), "\(log)")
       #expect(log.contains("managed d P: (none) -> 1 (profile, user 0)"), "\(log)")
       #expect(!log.contains("mine"), "\(log)")
     }
