@@ -54,6 +54,8 @@ struct HistoryQueue {
     var items: [Item]
     /// How many changes it stands for.
     var count = 1
+    /// Whether it is as large as a whole list, and counts apart: it is kept as it is.
+    fileprivate(set) var isLarge = false
   }
 
   /// Whether the store has a history; without one nothing is ever kept.
@@ -63,7 +65,9 @@ struct HistoryQueue {
   private(set) var changes: [Change] = []
   /// Where the last change of each key in the queue is.
   private var last: [RecordedKey: (change: Int, item: Int)] = [:]
+  /// Bytes of the changes that are not large, and of those that are, which have so many keys.
   private var size = 0
+  private var large = (size: 0, keys: 0)
   /// When the queue is to be taken; nil: it is empty.
   private(set) var due: Instant?
   /// Why changes before those of the queue are missing; nil: none are.
@@ -76,6 +80,9 @@ struct HistoryQueue {
 
   /// The bytes that the queue may have; beyond that changes of a key by one source become one.
   private static let most = 4 << 20
+  /// Bytes from which on a change is large, and that all large ones may have. A list that goes as a
+  /// whole had as much in memory a moment ago; so it is written at once.
+  private static let (leastLarge, mostLarge) = (1 << 20, 24 << 20)
   /// The most texts that `spliced` keeps.
   private static let mostSpliced = 32
   /// Milliseconds for which a change waits for others.
@@ -202,6 +209,7 @@ struct HistoryQueue {
     var change = Change(time: time, source: source, items: [], count: count)
     change.items.reserveCapacity(items.count)
     last.reserveCapacity(last.count + items.count)
+    var added = 0
     for item in items {
       let known = last.updateValue((changes.count, change.items.count), forKey: item.key)
       if let known, known.change == changes.count {
@@ -212,11 +220,22 @@ struct HistoryQueue {
       }
       end(known, with: item.before)
       change.items.append(item)
-      size += item.size
+      added += item.size
+    }
+    change.isLarge = added > Self.leastLarge
+    if change.isLarge {
+      large = (large.size + added, large.keys + change.items.count)
+    } else {
+      size += added
     }
     changes.append(change)
-    take(within: Self.patience)
+    take(within: change.isLarge ? 0 : Self.patience)
+    if large.size > Self.mostLarge { return drop() }
     if size > Self.most { shrink() }
+  }
+
+  private mutating func clear() {
+    (changes, last, size, large) = ([], [:], 0, (0, 0))
   }
 
   /// Ends a row of splices: what they have made is what the next change has found.
@@ -231,10 +250,16 @@ struct HistoryQueue {
   /// values, and if there are too many keys, drops the changes.
   private mutating func shrink() {
     // So many keys have no room, even without their values.
-    if last.count * Item.least > Self.most / 2 { return drop() }
-    let all = changes
-    (changes, last, size) = ([], [:], 0)
+    if (last.count - large.keys) * Item.least > Self.most / 2 { return drop() }
+    let (all, kept) = (changes, large)
+    clear()
+    large = kept
     for change in all {
+      if change.isLarge {
+        for (number, item) in change.items.enumerated() { last[item.key] = (changes.count, number) }
+        changes.append(change)
+        continue
+      }
       var items: [Item] = []
       var merged: Set<Int> = []
       for item in change.items {
@@ -255,7 +280,7 @@ struct HistoryQueue {
     }
     guard size > Self.most / 2 else { return }
     size = 0
-    for change in changes.indices {
+    for change in changes.indices where !changes[change].isLarge {
       for item in changes[change].items.indices {
         changes[change].items[item] = changes[change].items[item].withoutValues
         size += changes[change].items[item].size
@@ -265,16 +290,16 @@ struct HistoryQueue {
   }
 
   private mutating func drop() {
-    (changes, last, size) = ([], [:], 0)
+    clear()
     gap = "there were more changes at once than are kept"
   }
 
   /// Makes an item part of the last change of its key, if that is of the same source.
   /// - Returns: where that change is; nil: it is of another source, or there is none.
   private mutating func merge(_ item: Item, of change: Change) -> Int? {
-    guard let known = last[item.key], changes[known.change].source == change.source else {
-      return nil
-    }
+    guard let known = last[item.key], changes[known.change].source == change.source,
+      !changes[known.change].isLarge
+    else { return nil }
     size -= changes[known.change].items[known.item].size
     changes[known.change].items[known.item].after = item.after
     changes[known.change].time = change.time
@@ -294,7 +319,10 @@ struct HistoryQueue {
       changes[position.change].items[position.item].after = value
       spliced[key] = value
     }
-    defer { (changes, last, size, due, gap) = ([], [:], 0, nil, nil) }
+    defer {
+      clear()
+      (due, gap) = (nil, nil)
+    }
     return (changes, gap)
   }
 
@@ -322,7 +350,7 @@ struct HistoryQueue {
   /// Puts back what could not be written, before what has come since.
   mutating func putBack(_ taken: [Change], gap: String?, until due: Instant) {
     let later = changes
-    (changes, last, size) = ([], [:], 0)
+    clear()
     self.gap = gap ?? self.gap
     for change in taken + later {
       add(change.items, change.source, change.time, count: change.count)

@@ -61,6 +61,31 @@ import Testing
     #expect(changes.reduce(0) { $0 + $1.count } == 50)
   }
 
+  @Test("a domain of 100,000 keys that goes as a whole is kept with its values, whatever follows it")
+  func largeRemoval() {
+    var queue = HistoryQueue()
+    queue.hasHistory = true
+    let old = StoredValue("value", Metadata(text: nil, modified: .now))
+    let removed = (0..<100_000).map {
+      Changeset.Item(TestStore.user, .remove(Key("Key \($0)")), before: .value(old))
+    }
+    queue.add(Changeset(removed, time: .now), ChangeSource(.command), .now)
+    let value = Value.data([UInt8](repeating: 1, count: 60_000))
+    for number in 0..<100 {
+      let item = Changeset.Item(TestStore.user, .set(Key("Key \(number % 2)"), value, .canonical))
+      queue.add(Changeset([item], time: .now), ChangeSource(.command), .now)
+    }
+    let (changes, gap) = queue.removeAll { _, _ in nil }
+    #expect(gap == nil)
+    #expect(changes.first?.items.count == 100_000 && changes.first?.count == 1)
+    let isKept = changes.first?.items.allSatisfy { item in
+      guard case (.stored(let stored), .none) = (item.before, item.after) else { return false }
+      return stored.value == "value"
+    }
+    #expect(isKept == true)
+    #expect(changes.dropFirst().reduce(0) { $0 + $1.count } == 100 && changes.count < 100)
+  }
+
   private func text(_ value: RecordedValue) -> String {
     switch value {
     case .none: "none"
