@@ -24,8 +24,8 @@ extension DomainView {
     return schema[schema.presentName(of: key)]?.typed(value) ?? value
   }
 
-  /// The values of a list. An old-style one has no types but strings, data, arrays and dictionaries:
-  /// see `typed(_:for:)`.
+  /// The values of a list. An old-style one has no types but strings, data, arrays and
+  /// dictionaries: see `typed(_:for:)`.
   func typed(_ values: ValueDictionary, of format: Format) -> ValueDictionary {
     format == .openStep ? schema?.typed(values) ?? values : values
   }

@@ -145,8 +145,8 @@ package struct DeclarationPlan: Sendable {
     }
   }
 
-  /// Removes a key that is declared absent from the user's other lists, in which programs would find
-  /// it then.
+  /// Removes a key that is declared absent from the user's other lists, in which programs would
+  /// find it then.
   private mutating func removeOthers(
     of path: DeclaredPath, besides used: Place, _ places: RememberedPlaces,
     _ keeps: (Value, DeclaredPath) -> Bool

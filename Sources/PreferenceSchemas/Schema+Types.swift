@@ -3,7 +3,8 @@ import PropertyList
 // Values that were written without types, on a command line or as an old-style list.
 
 extension Schema {
-  /// The values, in which a string is a value of the type that the schema says, if it can be read so.
+  /// The values, in which a string is a value of the type that the schema says, if it can be read
+  /// so.
   public func typed(_ values: ValueDictionary) -> ValueDictionary {
     ValueDictionary(
       values.map { key, value in
@@ -13,7 +14,8 @@ extension Schema {
 }
 
 extension SchemaKey {
-  /// The value, in which a string is a value of the type that the schema says, if it can be read so.
+  /// The value, in which a string is a value of the type that the schema says, if it can be read
+  /// so.
   public func typed(_ value: Value) -> Value {
     switch value {
     case .string(let text):

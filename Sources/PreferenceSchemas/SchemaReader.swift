@@ -90,8 +90,8 @@ private struct ManifestReader {
     return key
   }
 
-  /// Whether a key at the top of a manifest is that of a profile's payload (CommonPayloadKeys.yaml of
-  /// apple/device-management), or of an editor of profiles, and none of the program's.
+  /// Whether a key at the top of a manifest is that of a profile's payload (CommonPayloadKeys.yaml
+  /// of apple/device-management), or of an editor of profiles, and none of the program's.
   private static func isOfProfiles(_ name: String) -> Bool {
     ofPayloads.contains(name) || name.hasPrefix("PFC_SegmentedControl")
   }
