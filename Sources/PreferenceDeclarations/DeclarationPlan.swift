@@ -96,7 +96,14 @@ package struct DeclarationPlan: Sendable {
     // First: a path may be declared where parts of it were, and then these are not what was there.
     let paths = new.paths
     for path in old.paths.subtracting(paths).sorted() { try release(path, old, places) }
-    let due = paths.sorted().filter { path in
+    // What counts changes for these alone: whatever one declaration takes precedence of, or no
+    // longer does, it declares too.
+    var asked: Set<DeclaredPath> = []
+    for name in names {
+      if let declared = old.declarations[name] { asked.formUnion(declared.paths.keys) }
+      if let declared = new.declarations[name] { asked.formUnion(declared.paths.keys) }
+    }
+    let due = asked.intersection(paths).sorted().filter { path in
       new.names(declaring: path).contains(where: names.contains)
         || new.effective(path) != old.effective(path)
     }
