@@ -61,7 +61,8 @@ import Testing
     #expect(changes.reduce(0) { $0 + $1.count } == 50)
   }
 
-  @Test("a domain of 100,000 keys that goes as a whole is kept with its values, whatever follows it")
+  @Test(
+    "a domain of 100,000 keys that goes as a whole is kept with its values, whatever follows it")
   func largeRemoval() {
     var queue = HistoryQueue()
     queue.hasHistory = true
