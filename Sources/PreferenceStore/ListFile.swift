@@ -50,6 +50,8 @@ struct ListFile {
     var identity: FileIdentity
     /// The keys that are left alone because their values cannot be read, and why they cannot.
     var hidden: [Key: String] = [:]
+    /// What the owner that wrote the list says of it.
+    var statement: ListStatement?
   }
 
   enum ReadError: Error {
@@ -92,10 +94,12 @@ struct ListFile {
     if bytes.isEmpty {
       return Contents(values: .decoded([:]), format: .binary, identity: FileIdentity(status))
     }
+    let statement = ListStatement(in: bytes)
     let document: (value: Value, format: Format)
     do {
       if let packed = try ListValues(packing: bytes) {
-        return Contents(values: packed, format: .binary, identity: FileIdentity(status))
+        return Contents(
+          values: packed, format: .binary, identity: FileIdentity(status), statement: statement)
       }
       document = try Document.read(bytes)
     } catch {
@@ -104,7 +108,7 @@ struct ListFile {
       }
       return Contents(
         values: ListValues(packingIfLarge: list.values), format: .xml,
-        identity: FileIdentity(status), hidden: list.hidden)
+        identity: FileIdentity(status), hidden: list.hidden, statement: statement)
     }
     guard case .dictionary(let values) = document.value else {
       throw .format(
@@ -114,7 +118,7 @@ struct ListFile {
     let format = document.format == .json && values.isEmpty ? .openStep : document.format
     return Contents(
       values: ListValues(packingIfLarge: values), format: format,
-      identity: FileIdentity(status))
+      identity: FileIdentity(status), statement: statement)
   }
 
   /// The path behind symbolic links, also behind a link whose target does not exist yet.

@@ -1,6 +1,7 @@
 import Glibc
 import PreferenceModel
 import PropertyList
+import Synchronization
 import SystemCalls
 
 /// Rewrites lists with the changes that only the journal has.
@@ -11,11 +12,14 @@ import SystemCalls
 /// Threads: the writer's thread alone.
 ///
 /// Locks: the lock of the list's directory (`listLock`) first, without waiting for it; inside of it
-/// `Lists.state`, and `Lists.readingAdditions`, because a forced key may say the format.
+/// `Lists.state`, and `Lists.readingAdditions`, because a forced key may say the format; and
+/// `sharing`, for a look.
 final class ListRewriter: Sendable {
   private let lists: Lists
   private let journal: JournalKeeper
   private let history: HistoryRecorder
+  /// Whether the home was found to be on several machines, and until when that counts.
+  private let sharing = Mutex((until: Instant(nanoseconds: 0), isShared: false))
 
   init(_ lists: Lists, _ journal: JournalKeeper, _ history: HistoryRecorder) {
     (self.lists, self.journal, self.history) = (lists, journal, history)
@@ -106,6 +110,7 @@ final class ListRewriter: Sendable {
     var base: LocationSnapshot.Base
     var identity: FileIdentity?
     var format: Format
+    var owners: ListOwners
     /// Whether the disk had no room for the metadata file.
     var lacksMetadata = false
   }
@@ -132,7 +137,7 @@ final class ListRewriter: Sendable {
     guard written.lacksMetadata else { return }
     // The release of the journal may have made room.
     do throws(SystemError) {
-      try write(written.base, identity: written.identity, location)
+      try write(written, identity: written.identity, location)
     } catch {
       lists.log("\(location): the texts and times of its keys could not be saved: \(error)")
     }
@@ -154,18 +159,20 @@ final class ListRewriter: Sendable {
     // The list is written in this order; the next rewrite then has little to sort.
     base.values.sort()
     base.shareTime()
-    var written = Written(base: base, identity: domain.identity, format: domain.format)
+    var written = Written(
+      base: base, identity: domain.identity, format: domain.format, owners: domain.owners)
     if domain.format == .binary, lists.layout.isMachineWide(location.place), writesXML {
       written.format = .xml
     }
     if !domain.snapshot.changesList, domain.identity != nil {
-      try write(base, identity: domain.identity, location)
+      try write(written, identity: domain.identity, location)
     } else if domain.snapshot.exists || !base.values.isEmpty {
       try replace(file, domain, &written, location)
     } else {
       try file.remove()
       try MetadataFile(path: lists.layout.metadataPath(location)).remove()
       written.identity = nil
+      written.owners.forgetChanges()
     }
     return written
   }
@@ -202,18 +209,19 @@ final class ListRewriter: Sendable {
   private func replace(
     _ file: ListFile, _ domain: LocationState, _ written: inout Written, _ location: Location
   ) throws(SystemError) {
-    let (bytes, format) = patch(file, domain, written) ?? encode(written, file, location)
+    let (content, format) = patch(file, domain, written) ?? encode(written, file, location)
     written.base.values =
       format == .binary
-      ? (try? ListValues(packing: bytes)) ?? written.base.values
+      ? (try? ListValues(packing: content)) ?? written.base.values
       : ListValues(packingIfLarge: written.base.values.dictionary)
-    let base = written.base
+    let bytes = withStatement(content, format, domain, &written, location)
+    let described = written
     let mode: mode_t = lists.layout.isMachineWide(location.place) ? 0o644 : 0o600
     written.format = format
     var lacksMetadata = false
     written.identity = try file.replace(with: bytes, mode: mode) { identity throws(SystemError) in
       do throws(SystemError) {
-        try write(base, identity: identity, location)
+        try write(described, identity: identity, location)
       } catch  where error.errno == .noSpace {
         // The journal may be what fills that disk; it is released once the list is written.
         lacksMetadata = true
@@ -223,13 +231,46 @@ final class ListRewriter: Sendable {
     written.lacksMetadata = lacksMetadata
   }
 
+  /// Returns the list with the statement of what it was made from; without one, where nobody else
+  /// uses the home, or the format cannot hold one.
+  private func withStatement(
+    _ bytes: [UInt8], _ format: Format, _ domain: LocationState, _ written: inout Written,
+    _ location: Location
+  ) -> [UInt8] {
+    guard format == .binary || format == .xml, isShared(location, written.owners),
+      bytes.count <= ListFile.largest - ListStatement.mostBytes
+    else {
+      written.owners.forgetChanges()
+      return format == .xml ? ListStatement.removed(from: bytes) : bytes
+    }
+    let changed = domain.snapshot.collapsed().changes.compactMap { key, change -> Key? in
+      if case .described = change { nil } else { key }
+    }
+    return written.owners.noteRewrite(changed, written.base.values).added(to: bytes)
+  }
+
+  /// Whether other machines may rewrite the list too.
+  private func isShared(_ location: Location, _ owners: ListOwners) -> Bool {
+    guard location.place == .user || location.place == .host,
+      !lists.layout.isMachineWide(location.place)
+    else { return false }
+    let known = sharing.withLock { $0 }
+    if owners.hasOthers || known.isShared { return true }
+    if known.until > .now { return false }
+    let isShared = lists.layout.isShared
+    sharing.withLock { $0 = (Instant.now.advanced(milliseconds: 1000), isShared) }
+    return isShared
+  }
+
   /// Writes the metadata file of a list in that state.
   private func write(
-    _ base: LocationSnapshot.Base, identity: FileIdentity?, _ location: Location
+    _ written: Written, identity: FileIdentity?, _ location: Location
   ) throws(SystemError) {
+    let base = written.base
     try MetadataFile(path: lists.layout.metadataPath(location)).write(
       MetadataFile.Contents(
-        identity: identity, modified: base.modified, keys: base.metadata, made: base.made))
+        identity: identity, modified: base.modified, keys: base.metadata, made: base.made,
+        owners: written.owners.encoded(base.values)))
   }
 
   /// Changes an XML list where its values have changed, so that the rest stays as its author has
@@ -305,7 +346,7 @@ extension StoreState {
     domain.identity = written.identity
     domain.size = Int(written.identity?.size ?? 0) + domain.size - start.domain.size
     domain.recent.forget()
-    domain.format = written.format
+    (domain.format, domain.owners) = (written.format, written.owners)
     domain.failure = nil
     let isSaved = domain.lastEdit <= start.through
     if isSaved, !written.base.values.isEmpty { domain.snapshot.exists = true }

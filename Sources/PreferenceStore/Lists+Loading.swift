@@ -57,8 +57,8 @@ extension Lists {
   ) throws(EngineError) -> Bool {
     let appearances = state.withLock { $0.directories.appearances }
     // Most places of a domain have no list: one stat(2) each.
-    let (domain, isOwn) =
-      appearances == before ? (LocationState(), false) : try contents(location)
+    let (domain, unseen, isOwn) =
+      appearances == before ? (LocationState(), [] as [Edit], false) : try contents(location)
     let found = domain.snapshot.base.values
     if isReadOnly { try reread(location) }
     // What the decoded values of a large list took is in pieces.
@@ -69,7 +69,7 @@ extension Lists {
       if domain.identity != nil, !isOwn, state.domains[location] == nil {
         noteIfNew(location, &state)
       }
-      if state.adopt(domain, at: location) {
+      if state.adopt(domain, at: location, unseen: unseen) {
         noteLook(location, found, domain.identity, isFirst: !isOwn, &state)
       }
       return true
@@ -146,13 +146,15 @@ extension Lists {
   }
 
   /// Reads list and metadata file of a location.
-  /// - Returns: also whether the list is as this store has written it.
+  /// - Returns: also what the list lacks because another owner, which has written it, had not seen
+  ///   it, and whether the list is as this store has written it.
   private func contents(
     _ location: Location
-  ) throws(EngineError) -> (domain: LocationState, isOwn: Bool) {
+  ) throws(EngineError) -> (domain: LocationState, unseen: [Edit], isOwn: Bool) {
     var domain = LocationState()
     var base = LocationSnapshot.Base()
-    if let list = try list(location) {
+    let list = try self.list(location)
+    if let list {
       base.values = list.values
       base.modified = list.identity.modified
       domain.snapshot.exists = true
@@ -167,7 +169,10 @@ extension Lists {
       base.restore(kept, isSameList: isOwn || domain.identity == nil && kept.identity == nil)
     }
     domain.snapshot.adopt(base)
-    return (domain, isOwn)
+    let known = kept?.owners.flatMap { ListOwners.decoded($0) }
+    if let known { domain.owners = known.owners }
+    let unseen = domain.owners.resume(list, kept: known?.values ?? [:])
+    return (domain, unseen, isOwn)
   }
 
   /// Whether the file was changed a moment ago: a program may be about to write it.
@@ -264,19 +269,43 @@ extension LocationSnapshot.Base {
 extension StoreState {
   /// Adopts a location that was read, with the replayed edits on top; one that is loaded already
   /// stays.
+  /// - Parameter unseen: earlier changes that the list lacks (`ListOwners.resume`).
   /// - Returns: whether it was not loaded before.
-  fileprivate mutating func adopt(_ domain: LocationState, at location: Location) -> Bool {
+  fileprivate mutating func adopt(
+    _ domain: LocationState, at location: Location, unseen: [Edit] = []
+  ) -> Bool {
     unreadable[location] = nil
     guard domains[location] == nil else { return false }
     var domain = domain
+    let isRestored = restore(unseen, to: &domain, location)
     for edit in pending.removeValue(forKey: location) ?? [] {
       noteReplayed(edit, on: domain.snapshot, location)
       _ = domain.apply(edit.edit, sequence: edit.sequence, time: edit.time)
+    }
+    if isRestored, domain.unsavedSince == nil {
+      (domain.unsavedSince, domain.firstUnsaved) = (.now, (journal?.lastSequence ?? 0) &+ 1)
     }
     // Its list is rewritten at once: if owners end one after the other, within a second each, the
     // journal must not grow for ever.
     if domain.unsavedSince != nil { domain.unsavedSince = Instant(nanoseconds: 0) }
     domains[location] = domain
+    return true
+  }
+
+  /// Makes changes again that another owner has overwritten. They need no record in the journal: the
+  /// metadata file has them until the list does.
+  /// - Returns: whether there are any; not in a read-only store, which shows the list as it is.
+  private mutating func restore(
+    _ edits: [Edit], to domain: inout LocationState, _ location: Location
+  ) -> Bool {
+    guard journal != nil, !edits.isEmpty else { return false }
+    let time = max(Timestamp.now, lastTime.next)
+    lastTime = time
+    for edit in edits {
+      noteReplayed(
+        Pending(sequence: 0, time: time, edit: edit), on: domain.snapshot, location)
+      domain.snapshot.apply(edit, time: time)
+    }
     return true
   }
 

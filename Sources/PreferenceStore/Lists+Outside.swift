@@ -11,7 +11,9 @@ extension Lists {
   /// Unsaved changes win for their keys, the list wins for all others. A key that the store changed
   /// within the last ten seconds, and that the list has as it was before, gets the store's value
   /// again and is unsaved; but a list of the machine's, and one that is, as a whole, an earlier
-  /// state of the domain, is adopted as it is. A list that cannot be parsed makes every read and
+  /// state of the domain, is adopted as it is. Of a list that another owner has written, the keys
+  /// that this one had changed before, without the other one having seen it, get the store's values
+  /// again, and only they (`ListOwners`). A list that cannot be parsed makes every read and
   /// change of its location fail until it can.
   ///
   /// Cost: one stat(2) where nothing changed, else O(keys). Lists that could not be parsed the last
@@ -182,8 +184,8 @@ extension Lists {
 }
 
 extension StoreState {
-  /// Makes another program's list the base. The keys in which it is a stale copy get the store's
-  /// values again.
+  /// Makes another program's list the base. The keys in which it undoes changes that its writer had
+  /// not seen get the store's values again.
   /// - Returns: why the journal could not record those; then they keep the list's values.
   fileprivate mutating func adopt(
     _ outside: Lists.Outside, _ location: Location
@@ -192,6 +194,7 @@ extension StoreState {
     let old = domain.snapshot
     let isMachineWide = location.place.isMachineWide
     let ours = isMachineWide ? [] : Self.undone(outside, domain)
+    domain.owners.adopt(outside.list, differing: outside.differing)
     let isEmptied = outside.list?.identity.size == 0 && domain.identity?.size != 0
     domain.emptied = isEmptied ? .now : nil
     // A list that comes back is not a stale copy: somebody puts it back.
@@ -216,17 +219,23 @@ extension StoreState {
     return failure
   }
 
-  /// The keys that a stale copy has as they were before the store's changes of the last ten
-  /// seconds. None, where the list was removed, or is as a whole an earlier state of the domain:
-  /// then somebody has put that state back.
+  /// The keys that another owner has not seen as they are here, or that a stale copy has as they
+  /// were before the store's changes of the last ten seconds. None, where the list was removed, or
+  /// is as a whole an earlier state of the domain: then somebody has put that state back.
   private static func undone(_ outside: Lists.Outside, _ domain: LocationState) -> Set<Key> {
     let (list, old) = (outside.base.values, domain.snapshot)
     let saved = outside.differing.filter { !old.isChanged($0) }
-    guard outside.list != nil,
+    guard let contents = outside.list else { return [] }
+    var ours: Set<Key> = []
+    if let statement = domain.owners.news(contents) {
+      if let unseen = domain.owners.unseen(saved, by: statement) { return unseen }
+      ours = saved.filter { domain.owners.hasChanged($0) && old[$0] != nil }
+    }
+    guard
       !domain.recent.isEarlierState(
         saved, { list[$0] }, present: { old.isChanged($0) ? list[$0] : old[$0] })
-    else { return [] }
-    return saved.filter { domain.recent.undoes($0, list[$0]) }
+    else { return ours }
+    return ours.union(saved.filter { domain.recent.undoes($0, list[$0]) })
   }
 
   /// Records the keys as they were in the old snapshot, and applies them as unsaved changes.

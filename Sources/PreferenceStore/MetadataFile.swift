@@ -4,12 +4,14 @@ import PropertyList
 import SystemCalls
 
 /// What is kept about the keys of one list beside the list: the exact bytes last written, the
-/// modification times, the modes, and when time or mode were set; and when the domain was made, if
-/// that was without keys. It is a binary list in the state directory, replaced as a whole.
+/// modification times, the modes, and when time or mode were set; when the domain was made, if that
+/// was without keys; and this owner's changes that other owners may not have seen (`ListOwners`). It
+/// is a binary list in the state directory, replaced as a whole.
 ///
 /// It never decides what a value is: a text is used only if reading it gives the value that the
 /// list holds. So a lost or stale file costs spelling, times and modes, and that the domain stays
-/// when its last key goes; nothing else.
+/// when its last key goes; on several machines, also changes that another owner has overwritten
+/// without having seen them; nothing else.
 struct MetadataFile {
   let path: String
 
@@ -21,6 +23,8 @@ struct MetadataFile {
     var keys: MetadataTable
     /// `LocationSnapshot.made`.
     var made: Timestamp?
+    /// `ListOwners`; nil: there is nothing to keep.
+    var owners: Value?
   }
 
   /// Reads the file; nil where there is none, or it cannot be read.
@@ -34,7 +38,7 @@ struct MetadataFile {
     guard let table = Self.table(keys, times) else { return nil }
     var contents = Contents(
       identity: root["identity"].flatMap { FileIdentity($0) }, modified: modified, keys: table,
-      made: root["made"]?.timestamp)
+      made: root["made"]?.timestamp, owners: root["owners"])
     for case (let key, .data(let text)) in texts { contents.keys[key]?.text = text }
     if case .dictionary(let modes)? = root["modes"] {
       for case (let key, .integer(let mode)) in modes {
@@ -80,8 +84,9 @@ struct MetadataFile {
       "texts": .dictionary(texts), "modes": .dictionary(modes),
     ]
     root["identity"] = contents.identity?.value
-    // Most lists have neither. Versions that do not know them ignore them.
+    // Most lists have none of these. Versions that do not know them ignore them.
     root["made"] = contents.made?.value
+    root["owners"] = contents.owners
     if !changes.isEmpty { root["changes"] = .dictionary(changes) }
     try Files.makeDirectories(Files.parent(of: path), mode: 0o700)
     let bytes = Document.binary(.dictionary(root))

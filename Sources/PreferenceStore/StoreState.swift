@@ -19,6 +19,8 @@ struct LocationState: Sendable {
   var size = 0
   /// The values of keys before this store's changes of the last seconds.
   var recent = RecentChanges()
+  /// What is known of the list's owners, where there are several.
+  var owners = ListOwners()
   /// When the list, which had keys, was found without a byte: another program may be about to
   /// write it anew. nil: it has contents since, or never had.
   var emptied: Instant?

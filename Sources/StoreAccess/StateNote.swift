@@ -90,7 +90,7 @@ struct StateNote: Equatable {
   }
 
   /// Whether this process may use the directory; nil: there is none.
-  private static func isFree(_ directory: String) -> Bool? {
+  fileprivate static func isFree(_ directory: String) -> Bool? {
     guard let note = StateNote(in: directory) else {
       return Files.isDirectory(directory) ? true : nil
     }
@@ -137,6 +137,27 @@ extension StoreLayout {
   /// Notes by the time of the note that an owner uses the state directory.
   public func noteUse() throws(SystemError) {
     try Descriptor(opening: noteFile(in: stateDirectory), O_WRONLY).setModified(.now)
+  }
+
+  /// Whether another machine, or a container, has used a state directory beside this one in the last
+  /// two days, by the times of the notes: then the user's lists may be on several machines. Cost: a
+  /// listing, and a few small files for each directory.
+  package var isShared: Bool {
+    let parent = Files.parent(of: stateDirectory)
+    let names = ((try? Files.names(in: parent, withDirectories: true)) ?? nil) ?? []
+    let own = lastUse(of: stateDirectory)
+    return names.contains { name in
+      let path = "\(parent)/\(name)"
+      guard name != ".", name != "..", path != stateDirectory, let last = lastUse(of: path) else {
+        return false
+      }
+      let age = own.map { $0.nanoseconds(after: last) } ?? 0
+      return age < 2 * 86_400_000_000_000 && StateNote.isFree(path) == false
+    }
+  }
+
+  private func lastUse(of directory: String) -> Timestamp? {
+    ((try? Files.linkStatus(noteFile(in: directory))) ?? nil).map { Timestamp($0.st_mtim) }
   }
 
   /// The file of the note in a state directory.

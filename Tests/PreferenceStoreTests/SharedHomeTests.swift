@@ -1,0 +1,227 @@
+import Foundation
+import PreferenceModel
+import PropertyList
+import StoreAccess
+import Support
+import SystemCalls
+import Testing
+
+@testable import PreferenceStore
+
+private let shared = Location(.user, "d")
+
+/// Two owners of the lists of one home. Each has a view of its own, and sees what the other one has
+/// written when that is carried over: as late as a cache of a file system may show it.
+@Suite("Store: a home on several machines") struct SharedHomeTests {
+  private struct Machine {
+    let sandbox: Sandbox
+    let name: String
+    let store: Store
+
+    init(_ sandbox: Sandbox, _ name: String) throws {
+      (self.sandbox, self.name) = (sandbox, name)
+      // A third machine has noted that it uses the home.
+      let note = "boot\\nmachine\\nhost\\n1\\n2\\n3\\n4\\n5\\n"
+      sandbox.shell(
+        "mkdir -p \(sandbox.state)/else \(sandbox.root)/\(name); "
+          + "printf '\(note)' > \(sandbox.state)/else/owner")
+      let layout = StoreLayout(
+        userDirectory: "\(sandbox.root)/\(name)", systemDirectory: sandbox.system,
+        stateDirectory: "\(sandbox.state)/\(name)", hostIdentifier: "HOST", userName: "ada")
+      store = try Store(layout) { _ in }
+    }
+
+    var path: String { store.layout.path(shared) }
+
+    func get(_ key: Key) throws -> Value? { try store.lists.find(key, at: shared)?.value }
+
+    /// Changes keys and rewrites the list; nil removes a key.
+    func set(_ values: [Key: Value?]) throws {
+      let items = values.map { key, value in
+        Changeset.Item(shared, value.map { Edit.set(key, $0, .canonical) } ?? Edit.remove(key))
+      }
+      _ = try store.commit(items)
+      try store.checkpoint(shared)
+    }
+
+    /// Sees the list that another machine has written.
+    func see(_ other: Machine) throws {
+      sandbox.shell("cp \(other.path) \(path).new; mv \(path).new \(path)")
+      _ = try get("K")
+      store.lists.refresh(shared)
+    }
+
+    /// Forgets what is only remembered for seconds.
+    func wait() { _ = store.lists.forgetOld(Instant.now.advanced(milliseconds: 60_000)) }
+
+    /// Ends the owner; the next one saves what it finds unsaved.
+    func restarted() throws -> Machine {
+      store.unlock()
+      let next = try Machine(sandbox, name)
+      _ = try next.get("K")
+      return next
+    }
+
+    var isSaved: Bool { store.unsaved().isEmpty }
+  }
+
+  @Test(
+    "what another owner sets back or removes counts at once, and for ever",
+    arguments: [0, nil] as [Value?])
+  func setBack(_ value: Value?) throws {
+    try withSandbox { sandbox in
+      let (a, b) = (try Machine(sandbox, "a"), try Machine(sandbox, "b"))
+      try a.set(["K": value, "Other": 0])
+      try b.see(a)
+      try a.set(["K": 1])
+      try a.set(["Other": 1])
+      try b.see(a)
+      #expect(try b.get("K") == 1)
+      try b.set(["K": value])
+      try a.see(b)
+      #expect(try a.get("K") == value && a.get("Other") == 1 && a.isSaved)
+      a.wait()
+      try a.set(["New": 1])
+      try b.see(a)
+      #expect(try b.get("K") == value && b.get("New") == 1 && b.isSaved)
+      #expect(try a.restarted().get("K") == value)
+    }
+  }
+
+  @Test(
+    "a list that another owner has made from an old one undoes nothing, however late it is seen",
+    arguments: [false, true], [false, true])
+  func oldView(_ isRestarted: Bool, _ isXML: Bool) throws {
+    try withSandbox { sandbox in
+      var a = try Machine(sandbox, "a")
+      if isXML { sandbox.makeList(a.path, "dict()", format: "XML") }
+      let b = try Machine(sandbox, "b")
+      try a.set(["K": 1, "Gone": 1, "Both": 0])
+      try b.see(a)
+      try a.set(["A": 1, "Gone": nil])
+      try a.set(["K": 2, "Both": "a"])
+      // It has seen neither of the two.
+      try b.set(["B": 1, "Both": "b"])
+      a.wait()
+      if isRestarted { a.store.unlock() }
+      sandbox.shell("cp \(b.path) \(a.path)")
+      if isRestarted { a = try a.restarted() } else { a.store.lists.refresh(shared) }
+      let expected: [Key: Value?] = ["K": 2, "A": 1, "B": 1, "Gone": nil, "Both": "a"]
+      for (key, value) in expected { #expect(try a.get(key) == value, "\(key)") }
+      #expect(!a.isSaved)
+      try a.store.checkpoint(shared)
+      #expect(a.isSaved)
+      b.wait()
+      try b.see(a)
+      for (key, value) in expected { #expect(try b.get(key) == value, "\(key)") }
+      #expect(b.isSaved)
+    }
+  }
+
+  @Test("owners that write at the same time, from views of different ages, end with all keys")
+  func bothWrite() throws {
+    try withSandbox { sandbox in
+      let machines = [try Machine(sandbox, "a"), try Machine(sandbox, "b")]
+      try machines[0].set(["K": 0])
+      try machines[1].see(machines[0])
+      // Who writes, and whether the other one then sees it.
+      var keys: [Key] = []
+      for (round, (writer, isSeen)) in [
+        (0, false), (1, false), (0, false), (1, true), (1, false), (0, true), (0, false), (1, true),
+        (0, false), (0, true), (1, false), (1, true),
+      ].enumerated() {
+        keys.append(Key("K\(round)"))
+        try machines[writer].set([Key("K\(round)"): .integer(WideInteger(Int64(round)))])
+        if isSeen { try machines[1 - writer].see(machines[writer]) }
+        for machine in machines { machine.wait() }
+      }
+      for (writer, machine) in [(0, 1), (1, 0), (0, 1)] {
+        try machines[writer].store.checkpoint(shared)
+        try machines[machine].see(machines[writer])
+      }
+      for machine in machines {
+        for key in keys { #expect(try machine.get(key) != nil, "\(machine.name) \(key)") }
+        #expect(machine.isSaved)
+      }
+    }
+  }
+
+  @Test("other programs' lists count as ever: a stale copy, an edit, and a list that is put back")
+  func otherPrograms() throws {
+    try withSandbox { sandbox in
+      let (a, b) = (try Machine(sandbox, "a"), try Machine(sandbox, "b"))
+      try a.set(["K": 1, "Other": 1])
+      try b.see(a)
+      try b.set(["FromB": 1])
+      try a.see(b)
+      sandbox.shell("cp \(a.path) $C/../back")
+      a.wait()
+      try a.set(["K": 2])
+      // Foundation writes back what it read before.
+      sandbox.makeList(a.path, "dict(K=1, Other=5, FromB=1)")
+      a.store.lists.refresh(shared)
+      #expect(try a.get("K") == 2 && a.get("Other") == 5)
+      try a.store.checkpoint(shared)
+      a.wait()
+      sandbox.makeList(a.path, "dict(K=1, Other=5)")
+      a.store.lists.refresh(shared)
+      #expect(try a.get("K") == 1 && a.get("FromB") == nil)
+      try a.set(["K": 3])
+      a.wait()
+      sandbox.shell("cp $C/../back \(a.path)")
+      a.store.lists.refresh(shared)
+      #expect(try a.get("K") == 1 && a.get("Other") == 1 && a.get("FromB") == 1 && a.isSaved)
+      // Others see what is written next, and not what was there before.
+      try a.set(["New": 1])
+      try b.see(a)
+      #expect(try b.get("K") == 1 && b.get("New") == 1 && b.isSaved)
+    }
+  }
+
+  @Test("a list that is removed on one machine, and made anew, has nothing from before")
+  func removal() throws {
+    try withSandbox { sandbox in
+      let (a, b) = (try Machine(sandbox, "a"), try Machine(sandbox, "b"))
+      try a.set(["K": 1])
+      try b.see(a)
+      _ = try b.store.commit([.init(shared, .removeDomain)])
+      try b.store.checkpoint(shared)
+      try b.set(["New": 1])
+      let next = try a.restarted()
+      try next.see(b)
+      #expect(try next.get("K") == nil && next.get("New") == 1 && next.isSaved)
+    }
+  }
+
+  @Test("other readers read a list with a statement, which a change around it makes void")
+  func statement() throws {
+    try withSandbox { sandbox in
+      let value: Value = ["K": "v", "Long": .string(String(repeating: "x", count: 300))]
+      let statement = ListStatement(owner: 7, contains: [7: 9, 1: .max])
+      for format in [Format.xml, .binary] {
+        let plain = try Document.write(value, as: format)
+        let list = statement.added(to: plain)
+        #expect(ListStatement(in: list) == statement && ListStatement(in: plain) == nil)
+        #expect(try Document.read(list).value == value)
+        let path = sandbox.config + "/d.plist"
+        try Data(list).write(to: URL(fileURLWithPath: path))
+        #expect(sandbox.evaluate(path, "d['K'], len(d['Long'])") == "v 300")
+        #expect(ListStatement(in: list.map { $0 == UInt8(ascii: "v") ? 0x77 : $0 }) == nil)
+        guard format == .xml else { continue }
+        #expect(ListStatement.removed(from: list) == plain)
+        #expect(statement.added(to: list) == list)
+      }
+    }
+  }
+
+  @Test("a home that nobody else uses has no statement in its lists")
+  func single() throws {
+    try withSandbox { sandbox in
+      let test = try TestStore(sandbox)
+      try test.set("K", 1)
+      try test.store.checkpoint(TestStore.user)
+      let list = try Data(contentsOf: URL(fileURLWithPath: test.list))
+      #expect(Array(list) == Document.binary(["K": 1]))
+    }
+  }
+}
