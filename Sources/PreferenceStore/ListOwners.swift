@@ -173,6 +173,8 @@ extension ListOwners {
     let statement = list.flatMap { news($0) }
     let unseen = statement.flatMap { self.unseen(differing, by: $0) } ?? []
     adopt(list, differing: differing)
-    return unseen.map { key in kept[key].map { .set(key, $0, .canonical) } ?? .remove(key) }
+    return unseen.map { key -> Edit in
+      kept[key].map { Edit.set(key, $0, .canonical) } ?? Edit.remove(key)
+    }
   }
 }

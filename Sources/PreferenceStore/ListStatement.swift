@@ -54,19 +54,25 @@ struct ListStatement: Equatable, Sendable {
     contains = Dictionary(pairs, uniquingKeysWith: { first, _ in first })
   }
 
-  /// Returns the list with this statement, instead of the one that an XML list may have.
+  /// Returns the list, as our writers make them, with this statement, instead of the one that an XML
+  /// list may have.
   func added(to list: [UInt8]) -> [UInt8] {
     guard let table = Self.offsetTable(of: list) else {
       let plain = Self.removed(from: list)
-      return plain + comment(Checksum.crc32c(plain[...])) + "\n".utf8
+      return plain + comment(Checksum.crc32c(plain[...])) + Array("\n".utf8)
     }
-    var result = Array(list[..<table])
-    result += comment(Checksum.crc32c(list[..<table]))
-    let moved = UInt64(result.count)
-    result += list[table...].dropLast(8)
-    for shift in (0..<8).map({ 56 - 8 * $0 }) {
-      result.append(UInt8(truncatingIfNeeded: moved >> shift))
+    var result = Array(list[..<table]) + comment(Checksum.crc32c(list[..<table]))
+    let (moved, trailer) = (UInt64(result.count), list.count - 32)
+    // Foundation refuses offsets that could not reach the table.
+    let oldSize = max(1, Int(list[trailer + 6]))
+    let size = [1, 2, 4, 8].first { $0 >= oldSize && moved >> ($0 * 8) == 0 } ?? oldSize
+    for start in stride(from: table, through: trailer - oldSize, by: oldSize) {
+      result += Array(repeating: 0, count: size - oldSize)
+      result += list[start..<start + oldSize]
     }
+    result += list[trailer..<trailer + 24]
+    result[result.count - 18] = UInt8(size)
+    for byte in 0..<8 { result.append(UInt8(truncatingIfNeeded: moved >> (56 - 8 * byte))) }
     return result
   }
 

@@ -145,13 +145,12 @@ extension StoreLayout {
   package var isShared: Bool {
     let parent = Files.parent(of: stateDirectory)
     let names = ((try? Files.names(in: parent, withDirectories: true)) ?? nil) ?? []
-    let own = lastUse(of: stateDirectory)
     return names.contains { name in
       let path = "\(parent)/\(name)"
       guard name != ".", name != "..", path != stateDirectory, let last = lastUse(of: path) else {
         return false
       }
-      let age = own.map { $0.nanoseconds(after: last) } ?? 0
+      let age = lastUse(of: stateDirectory)?.nanoseconds(after: last) ?? 0
       return age < 2 * 86_400_000_000_000 && StateNote.isFree(path) == false
     }
   }
