@@ -109,7 +109,7 @@ import Testing
         """
         exec 2>&1; cd $C/..; S=$PREFSFS_SYSTEM_DIR; mkdir -p $S/managed $S/d.d; mkfifo pipe.plist
         for file in $C/own.plist $S/l.plist $S/d.d/1.plist $S/managed/p.mobileconfig; do mkfifo $file; done
-        ln -s /dev/zero $S/zero.plist; try() { timeout 20 "$@" | tail -1; }
+        ln -s /dev/zero $S/zero.plist; try() { timeout 20 "$@" 2>&1 | tail -1; }
         timeout 20 defaults check
         try defaults lint pipe.plist; try defaults schema swift pipe.plist; try defaults check /dev/zero
         try defaults profiles check pipe.plist; try defaults schema json $S/zero.plist

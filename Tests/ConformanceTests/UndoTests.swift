@@ -115,7 +115,7 @@ import Testing
         """
         defaults write new A 1; defaults write new B 1; mkdir $M/made; echo 1 > $M/made/K
         defaults synchronize; defaults undo 2; defaults domains; defaults undo --since 1h
-        [ -e $M/new ] || echo gone; defaults domains; defaults synchronize; ls $C | grep -c '^new'
+        [ -e $M/new ] || echo gone; defaults domains; sleep 1.5; ls $C | grep -c '^new'
         defaults undo 5; defaults read new
         """)
       #expect(
@@ -174,7 +174,7 @@ import Testing
         defaults write born A 1; defaults -currentHost write born B 1; defaults synchronize
         mkdir $M/made; defaults write made A 1; defaults write two A 1; defaults write two B 1
         defaults synchronize
-        defaults undo 2; defaults undo 1; defaults undo 3; defaults undo 4; defaults synchronize
+        defaults undo 2; defaults undo 1; defaults undo 3; defaults undo 4; sleep 1.5
         ls $C | grep -v ByHost; ls $C/ByHost; ls -d $M/born; ls $M/made; echo "[$?]"
         defaults undo 6; defaults read born
         """)

@@ -60,7 +60,7 @@ import Testing
           ('q', 7)
           {"k":"<5>"} dictionary
           {'k': <5>}
-          justint323 string
+          @mi3 string
           @mi 3
           2.0 real
           true
