@@ -12,14 +12,11 @@ import SystemCalls
 /// Threads: the writer's thread alone.
 ///
 /// Locks: the lock of the list's directory (`listLock`) first, without waiting for it; inside of it
-/// `Lists.state`, and `Lists.readingAdditions`, because a forced key may say the format; and
-/// `sharing`, for a look.
+/// `Lists.state`, and `Lists.readingAdditions`, because a forced key may say the format.
 final class ListRewriter: Sendable {
   private let lists: Lists
   private let journal: JournalKeeper
   private let history: HistoryRecorder
-  /// Whether the home was found to be on several machines, and until when that counts.
-  private let sharing = Mutex((until: Instant(nanoseconds: 0), isShared: false))
 
   init(_ lists: Lists, _ journal: JournalKeeper, _ history: HistoryRecorder) {
     (self.lists, self.journal, self.history) = (lists, journal, history)
@@ -254,12 +251,7 @@ final class ListRewriter: Sendable {
     guard location.place == .user || location.place == .host,
       !lists.layout.isMachineWide(location.place)
     else { return false }
-    let known = sharing.withLock { $0 }
-    if owners.hasOthers || known.isShared { return true }
-    if known.until > .now { return false }
-    let isShared = lists.layout.isShared
-    sharing.withLock { $0 = (Instant.now.advanced(milliseconds: 1000), isShared) }
-    return isShared
+    return owners.hasOthers || lists.layout.isShared
   }
 
   /// Writes the metadata file of a list in that state.

@@ -384,7 +384,8 @@ import Testing
       }
       #expect(try lines(store).contains("B0: none -> not kept"))
       // More keys at once than there is room for, and no change after them.
-      let many = (0..<40_000).map { Edit.set(Key("C\($0)"), true, .canonical) }
+      let long = Value.string(String(repeating: "z", count: 1000))
+      let many = (0..<40_000).map { Edit.set(Key("C\($0)"), long, .canonical) }
       try commit(store, many)
       #expect(try lines(store).last == "gap")
     }
