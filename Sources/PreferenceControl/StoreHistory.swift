@@ -111,6 +111,9 @@ final class StoreHistory: HistoryService {
       }
       guard let domain else { return }
       prepare(domain, number, engine) { () throws(EngineError) in
+        // One question for all places, where the engine would ask for each.
+        let locations = SearchList.persistentPlaces.map { Location($0, domain) }
+        do throws(EngineError) { _ = try engine.places.snapshots(of: locations) } catch {}
         _ = try engine.keys(of: domain)
         do throws(EngineError) {
           _ = try engine.resolve(Self.probe, in: domain)

@@ -101,6 +101,11 @@ struct ControlNames {
     case .described(let domain): if let key { return .description(domain, key) }
     case .changed(let domain): if let key { return .changes(domain, key) }
     case .pastDomain(let number, let domain): if let key { return .pastKey(number, domain, key) }
+    // There may be many, and a listing of them would be made for each.
+    case .moment(let number) where key != nil && key.map(NameCodec.encode) == name:
+      let domain = DomainName(key?.string ?? "")
+      let isThere = try asTreeError { () throws(EngineError) in try past(number).hasDomain(domain) }
+      return isThere ? .pastDomain(number, domain) : nil
     default: break
     }
     switch meaning {
