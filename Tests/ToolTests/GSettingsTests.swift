@@ -95,7 +95,7 @@ import Testing
           rm -r $M/org.t.a; told 'width: 4'; mkdir $M/org.t.a; echo 6 > $M/org.t.a/width; told 'width: 6'
           defaults write $PREFSFS_SYSTEM_DIR/managed/org.t.a width -int 77; told 'width: 77'
           get width; gsettings writable org.t.a width; set_ width 5; gsettings writable org.t.a name
-          kill $monitor; wait $monitor 2>/dev/null; sort $R/told | uniq -c | sed 's/^ *//'
+          kill -KILL $monitor; wait $monitor 2>/dev/null; sort $R/told | uniq -c | sed 's/^ *//'
           """)
       #expect(
         outcome.output == """
