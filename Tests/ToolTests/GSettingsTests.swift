@@ -115,27 +115,4 @@ import Testing
           """, "\(outcome)")
     }
   }
-
-  @Test("without a mount a program lives with its defaults; when one comes, it is told")
-  func mounts() throws {
-    try withSandbox { sandbox in
-      let first = sandbox.shell(
-        Self.prepare + """
-          get width; set_ width 5; gsettings writable org.t.a width
-          stdbuf -oL gsettings monitor org.t.a > $R/told 2>&1 & echo $! > $R/monitor; sleep 0.3
-          """)
-      #expect(
-        first.output.split(separator: "\n").filter { !$0.hasPrefix("** Message") }
-          == ["4", "The key is not writable", "false"], "\(first)")
-      defer { sandbox.shell("kill -KILL $(cat $C/../monitor)") }
-      for count in 1...2 {
-        let mount = try Mount(sandbox)
-        sandbox.shell("defaults write org.t.a width -int \(count)\(count)")
-        sandbox.waitUntil("grep -q 'width: \(count)\(count)' $C/../told")
-        mount.unmount()
-        sandbox.waitUntil("[ \"$(grep -c 'width: 4' $C/../told)\" -ge \(count) ]")
-      }
-      #expect(sandbox.shell("kill -0 $(cat $C/../monitor)").status == 0)
-    }
-  }
 }
