@@ -50,6 +50,8 @@ struct HistoryQueue {
   /// A change.
   struct Change: Sendable {
     var time: Timestamp
+    /// The time of the first change that it stands for.
+    fileprivate(set) var start: Timestamp
     let source: ChangeSource
     var items: [Item]
     /// How many changes it stands for.
@@ -63,6 +65,8 @@ struct HistoryQueue {
   /// Whether changes are kept.
   private(set) var isOn = false
   private(set) var changes: [Change] = []
+  /// Where the replayed changes are, by their times. Each transaction has another time.
+  private var replayed: [Timestamp: Int] = [:]
   /// Where the last change of each key in the queue is.
   private var last: [RecordedKey: (change: Int, item: Int)] = [:]
   /// Bytes of the changes that are not large, and of those that are, which have so many keys.
@@ -104,6 +108,21 @@ struct HistoryQueue {
 
   /// Adds a change that took effect. Cost: O(its items), whatever the size of the values.
   mutating func add(_ change: Changeset, _ source: ChangeSource, _ time: Timestamp) {
+    add(change, source, time, isReplayed: false)
+  }
+
+  /// Adds what a replayed transaction has changed in one list, whose changes come in their order. A
+  /// transaction of several lists, which are read one after the other, becomes one change, if the
+  /// queue is not taken in between.
+  mutating func addReplayed(
+    _ items: [Changeset.Item], _ source: ChangeSource, _ time: Timestamp
+  ) {
+    if !items.isEmpty { add(Changeset(items), source, time, isReplayed: true) }
+  }
+
+  private mutating func add(
+    _ change: Changeset, _ source: ChangeSource, _ time: Timestamp, isReplayed: Bool
+  ) {
     // The settings may say that changes are kept again.
     if hasHistory, !isOn, change.concerns(.settings) { isOn = true }
     guard isOn else { return }
@@ -117,7 +136,7 @@ struct HistoryQueue {
         add(item, source, time, to: &items)
       }
     }
-    add(items, source, time)
+    add(items, source, time, isReplayed: isReplayed)
   }
 
   /// Adds the removal of a domain: that of each of its keys, but for those that the change removes
@@ -203,16 +222,24 @@ struct HistoryQueue {
   /// Adds items of one change, as it is to be recorded.
   /// - Parameter count: how many changes it stands for.
   private mutating func add(
-    _ items: [Item], _ source: ChangeSource, _ time: Timestamp, count: Int = 1
+    _ items: [Item], _ source: ChangeSource, _ time: Timestamp, count: Int = 1,
+    isReplayed: Bool = false
   ) {
     if items.isEmpty { return }
-    var change = Change(time: time, source: source, items: [], count: count)
-    change.items.reserveCapacity(items.count)
+    let position = isReplayed ? replayed[time] ?? changes.count : changes.count
+    if isReplayed { replayed[time] = position }
+    let isNew = position == changes.count
+    if isNew {
+      changes.append(Change(time: time, start: time, source: source, items: [], count: count))
+    }
+    var change = changes[position]
+    let earlier = change.items.count
+    change.items.reserveCapacity(earlier + items.count)
     last.reserveCapacity(last.count + items.count)
     var added = 0
     for item in items {
-      let known = last.updateValue((changes.count, change.items.count), forKey: item.key)
-      if let known, known.change == changes.count {
+      let known = last.updateValue((position, change.items.count), forKey: item.key)
+      if let known, known.change == position {
         // A transaction may change a key twice.
         change.items[known.item].after = item.after
         last[item.key] = known
@@ -222,20 +249,20 @@ struct HistoryQueue {
       change.items.append(item)
       added += item.size
     }
-    change.isLarge = added > Self.leastLarge
+    if isNew { change.isLarge = added > Self.leastLarge }
     if change.isLarge {
-      large = (large.size + added, large.keys + change.items.count)
+      large = (large.size + added, large.keys + change.items.count - earlier)
     } else {
       size += added
     }
-    changes.append(change)
+    changes[position] = change
     take(within: change.isLarge ? 0 : Self.patience)
     if large.size > Self.mostLarge { return drop() }
     if size > Self.most { shrink() }
   }
 
   private mutating func clear() {
-    (changes, last, size, large) = ([], [:], 0, (0, 0))
+    (changes, replayed, last, size, large) = ([], [:], [:], 0, (0, 0))
   }
 
   /// Ends a row of splices: what they have made is what the next change has found.
@@ -275,7 +302,9 @@ struct HistoryQueue {
       for earlier in merged { changes[earlier].count += change.count }
       if !items.isEmpty {
         changes.append(
-          Change(time: change.time, source: change.source, items: items, count: change.count))
+          Change(
+            time: change.time, start: change.start, source: change.source, items: items,
+            count: change.count))
       }
     }
     guard size > Self.most / 2 else { return }
@@ -323,7 +352,7 @@ struct HistoryQueue {
       clear()
       (due, gap) = (nil, nil)
     }
-    return (changes, gap)
+    return (replayed.isEmpty ? changes : changes.sorted { $0.start < $1.start }, gap)
   }
 
   /// What is kept of a value that splices may have made: a copy, unless it is large.

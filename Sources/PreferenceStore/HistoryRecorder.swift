@@ -34,6 +34,8 @@ public final class HistoryRecorder: Sendable {
   /// - Parameter durably: whether they must survive a loss of power.
   public func record(durably: Bool = false) {
     if lists.isReadOnly { return }
+    // A transaction is one change, also where it is replayed.
+    lists.loadReplayed()
     historian.withLock { historian in
       // Both at once: a change of the queue may be of a list that was noted before.
       let (looks, changes, gap) = lists.state.withLock { state in

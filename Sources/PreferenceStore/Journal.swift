@@ -55,9 +55,9 @@ final class Journal {
   private(set) var lastSequence: UInt64
 
   static let magic = Array("PREFJRNL".utf8)
-  private static let version: UInt32 = 4
+  private static let version: UInt32 = 5
   /// The versions that can be read: one reader reads them all.
-  static let knownVersions: ClosedRange<UInt8> = 1...4
+  static let knownVersions: ClosedRange<UInt8> = 1...5
   static let headerSize = 16
   static let prefix = "journal."
   private static let largestNumber = 1 << 48

@@ -4,15 +4,16 @@ import SystemCalls
 
 /// One record of the journal.
 enum JournalRecord: Equatable {
-  /// A changeset that was acknowledged, and the request of a client that it carries out. The client
-  /// asks again if it got no answer.
-  case change(Changeset, from: Origin? = nil)
+  /// A changeset that was acknowledged; the request of a client that it carries out, which asks
+  /// again if it got no answer; and who made it (nil: the history has the change already, or it is
+  /// not known), for a history that did not get the change before its owner was killed.
+  case change(Changeset, from: Origin? = nil, by: ChangeSource? = nil)
   /// The location's list contains every record up to the number. The identity is the state that the
   /// list had then; it is for people who look at a journal, and the replay does not use it.
   case checkpoint(Location, through: UInt64, FileIdentity?)
 }
 
-// The payload of a record, version 4; PreferenceStore.docc/JournalFormat.md describes it.
+// The payload of a record, version 5; PreferenceStore.docc/JournalFormat.md describes it.
 
 extension JournalRecord {
   func encoded() -> [UInt8] {
@@ -23,11 +24,15 @@ extension JournalRecord {
 
   func encode(into writer: inout ByteWriter) {
     switch self {
-    case .change(let changeset, let origin):
+    case .change(let changeset, let origin, let source):
       if let origin {
         writer.append(4 as UInt8)
         writer.append(origin.client)
         writer.append(origin.serial)
+      }
+      if let source {
+        writer.append(5 as UInt8)
+        writer.append(source)
       }
       writer.append(1 as UInt8)
       writer.append(changeset)
@@ -61,9 +66,14 @@ extension ByteReader {
       origin = Origin(client: try number(), serial: try number())
       kind = try number()
     }
+    var source: ChangeSource?
+    if kind == 5 {
+      source = try changeSource()
+      kind = try number()
+    }
     switch kind {
-    case 1: return .change(try changeset(), from: origin)
-    case 2 where origin == nil:
+    case 1: return .change(try changeset(), from: origin, by: source)
+    case 2 where origin == nil && source == nil:
       return .checkpoint(try location(), through: try number(), try identity())
     case 3: return .change(try growth(), from: origin)
     default: throw Unknown()

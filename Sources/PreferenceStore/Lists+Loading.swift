@@ -33,6 +33,14 @@ extension Lists {
     }
   }
 
+  /// Reads the lists of all replayed changes. One that cannot be read is logged; its changes stay in
+  /// the journal, for another try. Waits for a disk.
+  func loadReplayed() {
+    for location in state.withLock({ Array($0.pending.keys) }) {
+      do { try load(location) } catch {}
+    }
+  }
+
   /// Throws where no list can have the domain's name, or where it is not known whose list it is.
   private func requireKnown(_ location: Location) throws(EngineError) {
     guard location.domain.canNameList else {
@@ -278,10 +286,7 @@ extension StoreState {
     guard domains[location] == nil else { return false }
     var domain = domain
     let isRestored = restore(unseen, to: &domain, location)
-    for edit in pending.removeValue(forKey: location) ?? [] {
-      noteReplayed(edit, on: domain.snapshot, location)
-      _ = domain.apply(edit.edit, sequence: edit.sequence, time: edit.time)
-    }
+    replay(pending.removeValue(forKey: location) ?? [], on: &domain, location)
     if isRestored, domain.unsavedSince == nil {
       (domain.unsavedSince, domain.firstUnsaved) = (.now, (journal?.lastSequence ?? 0) &+ 1)
     }
@@ -301,22 +306,40 @@ extension StoreState {
     guard journal != nil, !edits.isEmpty else { return false }
     let time = max(Timestamp.now, lastTime.next)
     lastTime = time
+    var items: [Changeset.Item] = []
     for edit in edits {
-      noteReplayed(
-        Pending(sequence: 0, time: time, edit: edit), on: domain.snapshot, location)
+      if let item = Changeset.Item(edit, on: domain.snapshot, location) { items.append(item) }
       domain.snapshot.apply(edit, time: time)
     }
+    history.addReplayed(items, ChangeSource(.unknown), time)
     return true
   }
 
-  /// Adds a change to the history that an earlier owner made and that its history lacks.
-  private mutating func noteReplayed(
-    _ pending: StoreState.Pending, on snapshot: LocationSnapshot, _ location: Location
+  /// Applies the replayed edits of a location, and adds to the history what it lacks of them: a
+  /// transaction is one change there, of whoever made it.
+  private mutating func replay(
+    _ edits: [Pending], on domain: inout LocationState, _ location: Location
   ) {
-    guard pending.time > history.known else { return }
-    let old = pending.edit.key.flatMap { snapshot.entry($0) }
-    guard pending.edit.effective(on: old, exists: snapshot.exists) != nil else { return }
-    let item = Changeset.Item(location, pending.edit, replacing: old, of: snapshot)
-    history.add(Changeset([item]), ChangeSource(.unknown), pending.time)
+    var items: [Changeset.Item] = []
+    for (index, edit) in edits.enumerated() {
+      if edit.time > history.known,
+        let item = Changeset.Item(edit.edit, on: domain.snapshot, location)
+      {
+        items.append(item)
+      }
+      _ = domain.apply(edit.edit, sequence: edit.sequence, time: edit.time)
+      if index + 1 < edits.count, edits[index + 1].time == edit.time { continue }
+      history.addReplayed(items, edit.source ?? ChangeSource(.unknown), edit.time)
+      items = []
+    }
+  }
+}
+
+extension Changeset.Item {
+  /// An edit, with what it replaces in the snapshot; nil: it changes nothing there.
+  fileprivate init?(_ edit: Edit, on snapshot: LocationSnapshot, _ location: Location) {
+    let old = edit.key.flatMap { snapshot.entry($0) }
+    guard edit.effective(on: old, exists: snapshot.exists) != nil else { return nil }
+    self.init(location, edit, replacing: old, of: snapshot)
   }
 }

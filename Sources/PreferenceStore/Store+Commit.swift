@@ -38,7 +38,8 @@ extension Store {
       guard !steps.isEmpty else { return (Changeset(), false) }
       let time = max(Timestamp.now, state.lastTime.next)
       var changeset = Changeset(steps, time: time)
-      let record = JournalRecord.change(changeset, from: origin)
+      let maker = source.via == .unknown ? nil : source
+      let record = JournalRecord.change(changeset, from: origin, by: maker)
       let sequence = try EngineError.wrapping(items.first?.location.domain) {
         () throws(SystemError) in try state.journal?.append(record, until: deadline) ?? 0
       }
@@ -174,11 +175,7 @@ extension Store {
   /// The locations with changes that are not in their lists, and since when. Loads the lists of
   /// replayed changes, which count as changed long ago.
   public func unsaved() -> [(location: Location, since: Instant)] {
-    let pending = lists.state.withLock { Array($0.pending.keys) }
-    for location in pending {
-      // `load` logs a list that cannot be read; its changes stay in the journal, for another try.
-      do { try lists.load(location) } catch {}
-    }
+    lists.loadReplayed()
     return lists.state.withLock { $0.domains.unsaved.map { ($0.key, $0.value.since) } }
   }
 

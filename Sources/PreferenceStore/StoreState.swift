@@ -58,6 +58,8 @@ struct StoreState {
   struct Pending: Sendable {
     var sequence: UInt64
     var time: Timestamp
+    /// Who made the change; nil: it is not known.
+    var source: ChangeSource?
     var edit: Edit
   }
 
@@ -136,7 +138,7 @@ extension StoreState {
     let lastOver = Self.lastOver(entries)
     for entry in entries {
       switch entry.record {
-      case .change(let changeset, let origin):
+      case .change(let changeset, let origin, let source):
         if let origin {
           if entry.sequence > (origin.isInheritable ? lastOver.mounts : lastOver.clients) {
             requests.replay(origin, changeset, entry.sequence, version: version)
@@ -147,7 +149,8 @@ extension StoreState {
         lastTime = max(lastTime, changeset.time)
         for item in changeset.items {
           pending[item.location, default: []].append(
-            Pending(sequence: entry.sequence, time: changeset.time, edit: item.edit))
+            Pending(
+              sequence: entry.sequence, time: changeset.time, source: source, edit: item.edit))
         }
       case .checkpoint(let location, let through, _):
         pending[location]?.removeAll { $0.sequence <= through }
@@ -164,7 +167,7 @@ extension StoreState {
     var count = 0
     var mounts: UInt64 = 0
     for entry in entries.reversed() {
-      guard case .change(let changeset, .some) = entry.record else { continue }
+      guard case .change(let changeset, .some, _) = entry.record else { continue }
       let last = newest ?? changeset.time
       newest = last
       count += 1

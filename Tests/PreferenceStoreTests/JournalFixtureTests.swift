@@ -110,6 +110,17 @@ import Testing
     }
   }
 
+  @Test("a journal of version 4 has splices within a value, and does not say who made a change")
+  func splices() throws {
+    try withSandbox { sandbox in
+      try open("journal-v4", in: sandbox) { (test: TestStore, _: String) throws -> Void in
+        #expect(try test.get("S", Self.user) == "abxyz")
+        #expect(try test.get("K", Self.user) == 6)
+        #expect(test.lines.all.isEmpty, "\(test.lines.all)")
+      }
+    }
+  }
+
   @Test("a store with a journal of a later version does not open, and the file stays")
   func future() throws {
     try withSandbox { sandbox in

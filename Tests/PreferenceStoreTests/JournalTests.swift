@@ -94,6 +94,8 @@ import Testing
     let location = Location(.user, "d")
     let splice = try #require(
       Splice(base: 5000, offset: 4999, bytes: [1, 2, 3], count: 5002, isBare: true))
+    var source = ChangeSource(.command)
+    (source.user, source.process, source.program, source.unit) = (7, 8, "/bin/x", "x.service")
     let records: [JournalRecord] = [
       .change(
         Changeset(
@@ -106,6 +108,10 @@ import Testing
       .change(
         Changeset([.init(location, .splice("K", splice))], time: .init(nanoseconds: 7)),
         from: Origin(client: 1, serial: 2)),
+      .change(
+        Changeset([.init(location, .remove("K"))], time: .init(nanoseconds: 8)),
+        from: Origin(client: 1, serial: 3), by: source),
+      .change(Changeset([.init(location, .remove("K"))], time: .init(nanoseconds: 9)), by: source),
       .checkpoint(location, through: 9, nil),
       .checkpoint(
         location, through: 9, FileIdentity(size: 1, modified: .init(nanoseconds: 2), inode: 3)),
@@ -123,6 +129,9 @@ import Testing
   func nested() {
     var payload: [UInt8] = []
     for _ in 0..<300_000 { payload += [4] + [UInt8](repeating: 1, count: 16) }
+    #expect(JournalRecord(decoding: payload[...]) == nil)
+    payload = []
+    for _ in 0..<300_000 { payload += [5] + [UInt8](repeating: 0, count: 17) }
     #expect(JournalRecord(decoding: payload[...]) == nil)
   }
 

@@ -134,13 +134,44 @@ import Testing
         Issue.record("no change")
         return
       }
-      #expect(last.source.via == .unknown && last.number == 3)
+      #expect(last.source.via == .command && last.number == 3)
       try next.checkpoint(TestStore.user)
       next.unlock()
       // Nothing is added twice.
       let third = try open(sandbox)
       _ = try third.lists.find("A", at: TestStore.user)
       #expect(try lines(third).count == 3)
+    }
+  }
+
+  @Test(
+    "a transaction whose owner is killed is one change, of whoever made it, in the order of time",
+    arguments: [[0, 1], [1, 0]])
+  func killedTransaction(_ order: [Int]) throws {
+    try withSandbox { sandbox in
+      let lists = [TestStore.user, Location(.user, "e")]
+      var source = ChangeSource(.declaration)
+      (source.user, source.program) = (1000, "/usr/bin/defaults")
+      do {
+        let store = try open(sandbox)
+        try commit(store, [.set("A", 1, .canonical)])
+        let edits = lists.flatMap { list in
+          ["A", "B"].map { Changeset.Item(list, .set($0, 2, .canonical)) }
+        }
+        _ = try store.commit(edits, by: Author(number: 1), from: source)
+        try commit(store, [.set("A", 3, .canonical)])
+        store.unlock()
+      }
+      let next = try open(sandbox)
+      for index in order { _ = try next.lists.find("A", at: lists[index]) }
+      next.history.record()
+      let records = try next.layout.history.entries().compactMap { entry -> HistoryRecord? in
+        guard case .change(let record) = entry else { return nil }
+        return record
+      }
+      let items = records.map { Set($0.items.map { "\($0.location.domain) \($0.key)" }) }
+      #expect(items == [["d A"], ["d A", "d B", "e A", "e B"], ["d A"]])
+      #expect(records.map(\.source) == [ChangeSource(.command), source, ChangeSource(.command)])
     }
   }
 
