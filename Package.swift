@@ -111,7 +111,7 @@ let package = Package(
         "PreferenceSchemas", "StoreAccess", "PreferenceModel", "PropertyList", "SystemCalls",
       ],
       swiftSettings: strict),
-    // 5: what the control directory of a mount shows, and declarations with renamed keys
+    // 5: what the control directory of a mount shows, and declarations over a search list
     .target(
       name: "PreferenceControl",
       dependencies: [

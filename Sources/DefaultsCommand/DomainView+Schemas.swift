@@ -1,5 +1,3 @@
-import PreferenceControl
-import PreferenceDeclarations
 import PreferenceModel
 import PreferenceSchemas
 import PropertyList
@@ -20,8 +18,7 @@ extension DomainView {
   /// A value that was written without types: its strings are values of the types that the schema
   /// says, if they can be read so.
   func typed(_ value: Value, for key: Key) -> Value {
-    guard let schema else { return value }
-    return schema[schema.presentName(of: key)]?.typed(value) ?? value
+    schema?[key]?.typed(value) ?? value
   }
 
   /// The values of a list. An old-style one has no types but strings, data, arrays and
@@ -30,20 +27,10 @@ extension DomainView {
     format == .openStep ? schema?.typed(values) ?? values : values
   }
 
-  /// Says which key may have been meant, if the schema does not have this one, or has renamed it.
+  /// Says which key may have been meant, if the schema does not have this one.
   func hint(_ key: Key) {
-    guard let schema, schema[key] == nil else { return }
-    if let present = schema.presentNames[key] {
-      let line = "defaults: \(target.name) \(key) is named \(present) now; programs read that"
-      return Output.write(line: line, to: .errors)
-    }
-    guard let near = schema.nearName(to: key) else { return }
+    guard let schema, schema[key] == nil, let near = schema.nearName(to: key) else { return }
     Output.write(
       line: "defaults: \(target.name) has no key \(key); did you mean \(near)?", to: .errors)
   }
-}
-
-extension StoreView {
-  /// The declarations of a place. A key that a schema has renamed is the one of its present name.
-  func declarations(in place: Place?) -> Declarations { engine.declarations(in: place) }
 }

@@ -1,6 +1,5 @@
 import PreferenceDeclarations
 import PreferenceModel
-import PreferenceSchemas
 import PreferenceSearch
 import PropertyList
 import SystemCalls
@@ -26,7 +25,7 @@ struct DeclarationContents: WholeContents {
 
   init(search: SearchEngine, place: Place?) { (self.search, self.place) = (search, place) }
 
-  private var declarations: Declarations { search.declarations(in: place, memory: memory) }
+  private var declarations: Declarations { Declarations(search.places, in: place, memory: memory) }
 
   /// The declaration that a key names, and the ending, which says how the document is written.
   private static func name(_ key: Key) -> (name: String, ending: String)? {
@@ -136,16 +135,5 @@ struct DeclarationContents: WholeContents {
       return [location.domain]
     }
     return [location.domain] + Set(ledger.paths.map(\.domain))
-  }
-}
-
-extension SearchEngine {
-  /// The declarations of a place (nil: the user's). A key that a schema has renamed is the one of
-  /// its present name, whichever name a document or a list has.
-  package func declarations(in place: Place?, memory: LedgerMemory? = nil) -> Declarations {
-    let names = KeyNames(
-      present: { [self] key, domain in schema(of: domain)?.presentName(of: key) ?? key },
-      former: { [self] key, domain in schema(of: domain)?.formerNames(of: key) ?? [] })
-    return Declarations(places, in: place, names: names, memory: memory)
   }
 }

@@ -12,11 +12,6 @@ package struct DeclaredPath: Hashable, Comparable, Sendable, CustomStringConvert
     (self.domain, self.key, self.members) = (domain, key, members)
   }
 
-  /// The path with the present name of its key.
-  func translated(_ name: (Key, DomainName) -> Key) -> DeclaredPath {
-    DeclaredPath(domain, name(key, domain), members)
-  }
-
   /// Returns what the key has if the path leads to the value and the key has nothing else.
   func wrapping(_ value: Value) -> Value {
     members.reversed().reduce(value) { .dictionary([$1: $0]) }
@@ -68,14 +63,7 @@ package struct Declaration: Equatable, Sendable {
   /// Whether dictionaries are declared member by member (RFC 7396), so that other members stay.
   package let isMerged: Bool
   /// What is declared.
-  package private(set) var paths: [DeclaredPath: Declared]
-
-  /// The declaration with the present names of keys in its paths. Its document stays.
-  func translated(_ name: (Key, DomainName) -> Key) -> Declaration {
-    var translated = self
-    translated.paths = paths.translated(name)
-    return translated
-  }
+  package let paths: [DeclaredPath: Declared]
 
   /// What stands for a value that is declared not to be there.
   package static let absent: Value = ["$absent": true]
@@ -175,21 +163,5 @@ extension Value? {
     inner.replace(members.dropFirst(), with: part, keepsEmpty: keepsEmpty)
     values[first] = inner
     if !values.isEmpty || part != nil || keepsEmpty { self = .dictionary(values) }
-  }
-}
-
-extension Dictionary where Key == DeclaredPath {
-  /// The dictionary with the present names of keys. Of a present and a former name of one key the
-  /// present one counts, and of several former names the first in order.
-  func translated(_ name: (PropertyList.Key, DomainName) -> PropertyList.Key) -> Self {
-    let former = filter { path, _ in name(path.key, path.domain) != path.key }
-    if former.isEmpty { return self }
-    var translated = self
-    for path in former.keys { translated[path] = nil }
-    for (path, value) in former.sorted(by: { $0.key < $1.key }) {
-      let present = path.translated(name)
-      if translated[present] == nil { translated[present] = value }
-    }
-    return translated
   }
 }

@@ -65,13 +65,8 @@ package struct DeclarationPlan: Sendable {
   }
 
   private var keys: [RecordedKey: Planned] = [:]
-  /// The names that keys have in the places where a renamed key keeps its former name.
-  private var storedNames: [RecordedKey: Key] = [:]
-  /// The keys that declarations have given something before.
-  private let given: Set<DeclaredPath>
   /// The locations that a declaration has made before.
   private let madeBefore: Set<Location>
-  private let names: KeyNames
 
   /// Plans the way from one ledger to another. Throws `.forced` for what an administrator has set
   /// to something else, and where a list cannot be read.
@@ -80,17 +75,15 @@ package struct DeclarationPlan: Sendable {
   ///   - stored: the ledger's domain as it is.
   ///   - place: the place that is declared; nil: the user's, as a change of each key chooses it.
   ///   - present: the places as they are.
-  ///   - keyNames: the names of keys.
   ///   - isJudged: whether schemas may refuse what is declared.
   ///   - keeps: whether what a path had before may be kept.
   package init(
     from old: Ledger, to new: Ledger, for names: Set<String>, stored: ValueDictionary,
-    in place: Place?, _ present: some StoredPlaces, keyNames: KeyNames, isJudged: Bool = false,
+    in place: Place?, _ present: some StoredPlaces, isJudged: Bool = false,
     keeps: (Value, DeclaredPath) -> Bool
   ) throws(EngineError) {
     let places = RememberedPlaces(present)
-    (ledger, self.names) = (new, keyNames)
-    given = Set(old.before.keys.map { $0.prefix(0) })
+    ledger = new
     madeBefore = Set(
       old.before.lazy.filter(\.value.hasMadeDomain).map { Location($0.value.place, $0.key.domain) })
     // First: a path may be declared where parts of it were, and then these are not what was there.
@@ -126,7 +119,6 @@ package struct DeclarationPlan: Sendable {
     if place == nil, try isForced(path, to: declared.value, places) { return }
     let before = ledger.before[path]
     let used = try self.place(of: path, before, old, place, places)
-    try findName(of: path, in: used, places)
     let key = recorded(path, in: used)
     let stored = try read(key, places)
     if let setter = stored.stored?.metadata.setter {
@@ -260,8 +252,8 @@ package struct DeclarationPlan: Sendable {
     _ path: DeclaredPath, to value: Value?, _ places: RememberedPlaces
   ) throws(EngineError) -> Bool {
     for location in SearchList.forced(path.domain) {
-      guard let forced = try names.find(path.key, at: location, places) else { continue }
-      guard forced.stored.value.part(path.members) == value else {
+      guard let forced = try places.find(path.key, at: location) else { continue }
+      guard forced.value.part(path.members) == value else {
         throw EngineError(
           .forced, domain: path.domain, key: path.key,
           "the administrator has set it to something else, so nothing was changed")
@@ -279,7 +271,6 @@ package struct DeclarationPlan: Sendable {
     try restoreOthers(of: path, before, places)
     let known = before.place.isOwn ? nil : before.place
     let place = try self.place(of: path, before, old, known, places)
-    try findName(of: path, in: place, places)
     let key = recorded(path, in: place)
     let whole = try read(key, places).value
     let present = whole?.part(path.members)
@@ -338,23 +329,9 @@ package struct DeclarationPlan: Sendable {
 
   // MARK: - Keys
 
-  /// Finds the name that a path's key has in a place whose keys are not moved to their present
-  /// names: what was declared before the schema came is there under a former one, and so are members
-  /// that are declared later.
-  private mutating func findName(
-    of path: DeclaredPath, in place: Place, _ places: RememberedPlaces
-  ) throws(EngineError) {
-    guard !place.isOwn, given.contains(path.prefix(0)) else { return }
-    let location = Location(place, path.domain)
-    if let found = try names.find(path.key, at: location, places), found.name != path.key {
-      storedNames[RecordedKey(path.key, at: location)] = found.name
-    }
-  }
-
   /// Where the key of a path is in a place.
   private func recorded(_ path: DeclaredPath, in place: Place) -> RecordedKey {
-    let key = RecordedKey(path.key, at: Location(place, path.domain))
-    return storedNames[key].map { RecordedKey($0, at: key.location) } ?? key
+    RecordedKey(path.key, at: Location(place, path.domain))
   }
 
   private mutating func read(

@@ -36,31 +36,21 @@ package struct Declarations: Sendable {
   /// The place that is declared; nil: the user's, as a change of each key chooses it.
   package let place: Place?
 
-  private let names: KeyNames
   private let memory: LedgerMemory?
 
-  /// - Parameters:
-  ///   - names: the names of keys, by the schemas of their domains.
-  ///   - memory: keeps the ledger from one use to the next.
+  /// - Parameter memory: keeps the ledger from one use to the next.
   package init(
-    _ places: any PersistentPlaces, in place: Place? = nil, names: KeyNames = KeyNames(),
-    memory: LedgerMemory? = nil
+    _ places: any PersistentPlaces, in place: Place? = nil, memory: LedgerMemory? = nil
   ) {
-    (self.places, self.place, self.names, self.memory) = (places, place, names, memory)
+    (self.places, self.place, self.memory) = (places, place, memory)
   }
 
   /// Where the ledger is.
   package var location: Location { Location(place ?? .user, Ledger.domain) }
 
-  /// Returns the ledger, with the present names of keys. Throws EINVAL where it is damaged. Cost:
-  /// O(declared paths), which are read anew unless the memory has them.
+  /// Returns the ledger. Throws EINVAL where it is damaged. Cost: O(declared paths), which are read
+  /// anew unless the memory has them.
   package func ledger() throws(EngineError) -> Ledger {
-    var ledger = try storedLedger()
-    ledger.translate(names.present)
-    return ledger
-  }
-
-  private func storedLedger() throws(EngineError) -> Ledger {
     guard let memory else { return try Ledger(places.values(at: location)) }
     // Asked first: a change meanwhile makes what is kept count for an earlier time than its own.
     let modified = try places.modified(location)
@@ -87,8 +77,7 @@ package struct Declarations: Sendable {
     _ requests: [Request], isJudged: Bool = false
   ) throws(EngineError) -> DeclarationPlan {
     let stored = try places.values(at: location)
-    var old = try Ledger(stored)
-    old.translate(names.present)
+    let old = try Ledger(stored)
     var new = old
     var asked: Set<String> = []
     // A name that is declared too is not removed, in whichever order a rename says both.
@@ -102,14 +91,13 @@ package struct Declarations: Sendable {
         if declared.contains(name) { continue }
         asked.insert(name)
       }
-      try new.note(request, names.present)
+      try new.note(request)
     }
     new.over = new.over.filter { !$0.value.isEmpty }
     let settings = HistorySettings(
       try places.findFirst(HistorySettings.key, in: HistorySettings.locations)?.stored.value)
     return try DeclarationPlan(
-      from: old, to: new, for: asked, stored: stored, in: place, places, keyNames: names,
-      isJudged: isJudged
+      from: old, to: new, for: asked, stored: stored, in: place, places, isJudged: isJudged
     ) { value, path in
       settings.keeps(path.wrapping(value), of: path.key, in: path.domain)
     }
@@ -157,12 +145,11 @@ package struct Declarations: Sendable {
   package func forget(
     of domain: DomainName, _ key: Key?, by author: Author
   ) throws(EngineError) -> Int {
-    let key = key.map { names.present($0, domain) }
     for _ in 0..<Self.mostAttempts {
       let stored = try places.values(at: location)
       var ledger = try Ledger(stored)
       let count = ledger.forget { path in
-        path.domain == domain && (key == nil || names.present(path.key, domain) == key)
+        path.domain == domain && (key == nil || path.key == key)
       }
       guard count > 0, let before = ledger.values[Ledger.beforeKey] else { return 0 }
       do throws(EngineError) {
@@ -241,57 +228,22 @@ package struct Declarations: Sendable {
     _ path: DeclaredPath, _ places: RememberedPlaces
   ) throws(EngineError) -> (value: Value, place: Place)? {
     for location in compared(path.domain) {
-      guard let found = try names.find(path.key, at: location, places) else { continue }
-      return (found.stored.value, location.place)
-    }
-    return nil
-  }
-}
-
-/// The names of keys, by the schemas of their domains.
-package struct KeyNames: Sendable {
-  /// Returns the present name of a key, which a schema may have renamed.
-  let present: @Sendable (Key, DomainName) -> Key
-  /// Returns the names that a key had before.
-  let former: @Sendable (Key, DomainName) -> [Key]
-
-  /// Creates the names; without schemas, each key has one.
-  package init(
-    present: @escaping @Sendable (Key, DomainName) -> Key = { key, _ in key },
-    former: @escaping @Sendable (Key, DomainName) -> [Key] = { _, _ in [] }
-  ) {
-    (self.present, self.former) = (present, former)
-  }
-
-  /// Finds what a key has in one place, under its present name or else under a former one.
-  func find(
-    _ key: Key, at location: Location, _ places: some StoredPlaces
-  ) throws(EngineError) -> (name: Key, stored: StoredValue)? {
-    for name in [key] + former(key, location.domain) {
-      if let stored = try places.find(name, at: location) { return (name, stored) }
+      guard let found = try places.find(path.key, at: location) else { continue }
+      return (found.value, location.place)
     }
     return nil
   }
 }
 
 extension Ledger {
-  /// Makes the paths those of the present names of keys. The documents stay as they are.
-  fileprivate mutating func translate(_ name: (Key, DomainName) -> Key) {
-    declarations = declarations.mapValues { $0.translated(name) }
-    before = before.translated(name)
-  }
-
-  fileprivate mutating func note(
-    _ request: Declarations.Request, _ present: (Key, DomainName) -> Key
-  ) throws(EngineError) {
+  fileprivate mutating func note(_ request: Declarations.Request) throws(EngineError) {
     switch request {
-    case .declare(let name, let written, let others, let text):
+    case .declare(let name, let declaration, let others, let text):
       guard Self.canName(name) else {
         throw EngineError(
           .system(.invalidArgument),
           "\"\(name)\" cannot name a declaration: no blanks, no slash, no dot at the beginning")
       }
-      let declaration = written.translated(present)
       // A command that declares the same leaves the bytes of the file as they are.
       if text != nil || declarations[name]?.document != declaration.document { texts[name] = text }
       declarations[name] = declaration

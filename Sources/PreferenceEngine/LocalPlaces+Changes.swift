@@ -13,11 +13,6 @@ extension LocalPlaces {
     try serve(intents, by: author, origin: nil, from: ChangeSource(.once), until: nil)
   }
 
-  /// Moves keys that a schema has renamed.
-  func move(_ intents: [Intent]) throws(EngineError) {
-    _ = try serve(intents, by: .unique(), origin: nil, from: ChangeSource(.schema), until: nil)
-  }
-
   /// Carries the intents out, and returns when observers were notified. A refusal because the value
   /// changed meanwhile is thrown then too: a caller that computes its change again reads the new
   /// value. Of a request that was carried out before, returns what it changed. Throws ETIMEDOUT,

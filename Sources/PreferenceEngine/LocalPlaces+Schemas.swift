@@ -20,25 +20,6 @@ extension LocalPlaces {
     }?.schema
   }
 
-  public func formerNames(of key: Key, in domain: DomainName) -> [Key] {
-    schema(of: domain)?.formerNames(of: key) ?? []
-  }
-
-  /// Has keys moved that the schema of the domain has renamed, if that has not been done. Returns at
-  /// once.
-  func renameKeys(of domain: DomainName) {
-    if let schema = schema(of: domain) { renamer.move(domain, schema, in: self) }
-  }
-
-  /// Forgets the schemas that a change concerns. Those that are in memory are looked at again.
-  func forgetSchemas(_ changeset: Changeset) {
-    schemas.forget(changeset)
-    for location in changeset.invalidated where location.place == .schema {
-      renamer.forget(location.domain)
-      if store.lists.isLoaded(location) { renameKeys(of: location.domain) }
-    }
-  }
-
   /// Throws `.unfit` if a schema does not allow what an edit sets, unless the key has it already.
   func judge(
     _ items: [Changeset.Item], within budget: PatternBudget

@@ -44,7 +44,6 @@ public final class LocalPlaces: PersistentPlaces, ReportService {
   let onceSetter: OnceSetter
 
   let schemas = SchemaTable()
-  let renamer: KeyRenamer
   /// The keys that were logged because a program has set what the schema does not allow, and until
   /// when they are not logged again.
   let unfit = Mutex<[String: Instant]>([:])
@@ -64,7 +63,6 @@ public final class LocalPlaces: PersistentPlaces, ReportService {
   ) throws(EngineError) {
     (self.store, self.log) = (store, log)
     notified = Atomic(store.lists.version)
-    renamer = KeyRenamer(log: log)
     onceSetter = OnceSetter(isFirstAfterLogin: isFirstAfterLogin, log: log)
     let bell = try EngineError.wrapping { () throws(SystemError) in try Wakeup() }
     settlements = Settlements(
@@ -86,7 +84,7 @@ public final class LocalPlaces: PersistentPlaces, ReportService {
     writer.stop()
   }
 
-  /// Whether the places are about to end, so that nothing more may be set or renamed on its own.
+  /// Whether the places are about to end, so that nothing more may be set on its own.
   var isClosing: Bool { closing.load(ordering: .acquiring) }
 
   public var isReadOnly: Bool { store.isReadOnly }
@@ -131,7 +129,6 @@ extension LocalPlaces {
   public func load(_ location: Location) throws(EngineError) {
     // Any look-up reads the list.
     _ = try store.lists.find("", at: location)
-    if location.place == .schema { renameKeys(of: location.domain) }
   }
 
   /// Reads each list before it looks at the next, so that a list that hangs makes only those behind
@@ -233,7 +230,7 @@ extension LocalPlaces {
   func notifyObservers() {
     notifying.withLock { _ in
       while let notice = store.lists.removeNextNotice() {
-        forgetSchemas(notice.changeset)
+        schemas.forget(notice.changeset)
         notify(of: notice)
         notified.store(notice.changeset.version, ordering: .releasing)
       }

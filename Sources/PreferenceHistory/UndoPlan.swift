@@ -79,11 +79,9 @@ package struct UndoPlan: Sendable {
 }
 
 extension RecordedKey {
-  /// Whether the key notes what was done once, for profiles and for renamed keys. An undo leaves it:
-  /// what is taken back is not done again.
-  var isNote: Bool {
-    location.domain == .settings && (key == "AppliedProfiles" || key == "RenamedKeys")
-  }
+  /// Whether the key notes what profiles have set once. An undo leaves it: what is taken back is not
+  /// done again.
+  var isNote: Bool { location.domain == .settings && key == "AppliedProfiles" }
 }
 
 extension NetChange {

@@ -15,18 +15,17 @@ public struct ChangeRules<Places: StoredPlaces> {
       let place = try writePlace(of: key, in: domain)
       return [Changeset.Item(Location(place, domain), .set(key, value, text))]
     case .splice(let key, let domain, let splice):
-      let location = try holder(of: key, in: domain).location
+      let location = try holder(of: key, in: domain)
       guard try places.find(key, at: location)?.accepts(splice) == true else {
         throw .changedMeanwhile(key, domain)
       }
       return [Changeset.Item(location, .splice(key, splice))]
     case .describe(let key, let domain, let description):
-      let (location, name) = try holder(of: key, in: domain)
-      return [Changeset.Item(location, .describe(name, description))]
+      return [Changeset.Item(try holder(of: key, in: domain), .describe(key, description))]
     case .remove(let key, let domain):
-      let (location, name) = try holder(of: key, in: domain)
-      if try places.find(name, at: location) == nil { try refuseRemoval(key, in: domain) }
-      return [Changeset.Item(location, .remove(name))]
+      let location = try holder(of: key, in: domain)
+      if try places.find(key, at: location) == nil { try refuseRemoval(key, in: domain) }
+      return [Changeset.Item(location, .remove(key))]
     case .setOwn(let key, let domain, let value, let text):
       let place = try writePlace(of: key, in: domain)
       let places = place == .host ? [.host, .user] : [place]
@@ -34,11 +33,9 @@ public struct ChangeRules<Places: StoredPlaces> {
     case .removeOwn(let key, let domain):
       _ = try items(for: .remove(key, domain))
       var items: [Changeset.Item] = []
-      for name in [key] + places.formerNames(of: key, in: domain) {
-        for location in Place.own.map({ Location($0, domain) })
-        where try places.find(name, at: location) != nil {
-          items.append(Changeset.Item(location, .remove(name)))
-        }
+      for location in Place.own.map({ Location($0, domain) })
+      where try places.find(key, at: location) != nil {
+        items.append(Changeset.Item(location, .remove(key)))
       }
       return items
     case .createDomain(let domain):
@@ -84,7 +81,7 @@ public struct ChangeRules<Places: StoredPlaces> {
   /// Only the managed places, the cloud's and the host's list are asked, so that a damaged list
   /// elsewhere stops no write.
   public func writePlace(of key: Key, in domain: DomainName) throws(EngineError) -> Place {
-    let held = try holder(of: key, in: domain).location
+    let held = try holder(of: key, in: domain)
     if held.place == .cloud || places.belongsInCloud(key, of: domain) { return .cloud }
     // A key of the cloud that was removed and is made again, as some programs write files.
     if held.place == .user, places.hasLeftCloud(key, of: domain),
@@ -95,44 +92,16 @@ public struct ChangeRules<Places: StoredPlaces> {
     return held.place
   }
 
-  /// Returns the user's location of the domain that has the key, the one that wins first, and the
-  /// name that the key has there, which may be a former one; the user's list if none has it. Throws
-  /// `.forced` where a managed list or a profile has the key.
-  private func holder(
-    of key: Key, in domain: DomainName
-  ) throws(EngineError) -> (location: Location, name: Key) {
-    let former = places.formerNames(of: key, in: domain)
-    guard former.isEmpty else { return try holder(of: key, former, in: domain) }
+  /// Returns the user's location of the domain that has the key, the one that wins first; the user's
+  /// list if none has it. Throws `.forced` where a managed list or a profile has the key.
+  private func holder(of key: Key, in domain: DomainName) throws(EngineError) -> Location {
     guard let found = try places.findFirst(key, in: SearchList.beforeUser(domain)) else {
-      return (Location(.user, domain), key)
+      return Location(.user, domain)
     }
-    if found.location.place.isForced { throw forced(key, as: key, domain, found.stored) }
-    return (found.location, key)
-  }
-
-  /// The error of a change of a key that the administrator has set, perhaps under a former name.
-  private func forced(
-    _ key: Key, as name: Key, _ domain: DomainName, _ stored: StoredValue
-  ) -> EngineError {
-    let source = stored.metadata.setter.map { "\($0)" } ?? "a managed list"
-    let other = name == key ? "" : ", as \(name)"
-    return EngineError(
-      .forced, domain: domain, key: key, "the administrator has set it\(other) (\(source))")
-  }
-
-  /// As `holder(of:in:)`, for a key that had other names before.
-  private func holder(
-    of key: Key, _ former: [Key], in domain: DomainName
-  ) throws(EngineError) -> (location: Location, name: Key) {
-    let user = Location(.user, domain)
-    for location in SearchList.beforeUser(domain) + [user] {
-      for name in location.domain == domain ? [key] + former : [key] {
-        guard let stored = try places.find(name, at: location) else { continue }
-        if location.place.isForced { throw forced(key, as: name, domain, stored) }
-        return (location, name)
-      }
-    }
-    return (user, key)
+    guard found.location.place.isForced else { return found.location }
+    let source = found.stored.metadata.setter.map { "\($0)" } ?? "a managed list"
+    throw EngineError(
+      .forced, domain: domain, key: key, "the administrator has set it (\(source))")
   }
 
   private func isEmpty(_ domain: DomainName) throws(EngineError) -> Bool {

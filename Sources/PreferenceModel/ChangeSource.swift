@@ -25,8 +25,6 @@ public struct ChangeSource: Hashable, Sendable {
     case undo
     /// A declaration: `defaults apply --as`.
     case declaration
-    /// A schema that has renamed the key.
-    case schema
   }
 
   /// The way.

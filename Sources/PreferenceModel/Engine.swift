@@ -9,19 +9,14 @@ public struct Resolution: Equatable, Sendable {
   public let location: Location
   /// Whether a write of the key would be refused.
   public let isReadOnly: Bool
-  /// The name under which the value was found, if that is one which the key had before.
-  public let formerName: Key?
 
   /// Creates a resolution from a value and where it was found.
-  /// - Parameters:
-  ///   - isReadOnly: whether a write of the key would be refused; nil: as in the search list, where
-  ///     forced values and arguments are read-only.
-  ///   - formerName: see the property.
+  /// - Parameter isReadOnly: whether a write of the key would be refused; nil: as in the search
+  ///   list, where forced values and arguments are read-only.
   public init(
-    _ stored: StoredValue, location: Location, isReadOnly: Bool? = nil, formerName: Key? = nil
+    _ stored: StoredValue, location: Location, isReadOnly: Bool? = nil
   ) {
     self.stored = stored
-    self.formerName = formerName
     self.location = location
     self.isReadOnly = isReadOnly ?? (location.place.isForced || location.place == .arguments)
   }

@@ -30,10 +30,6 @@ public protocol StoredPlaces {
   /// in a process that does not own the store: only the owner carries out changes.
   func isMade(_ location: Location) throws(EngineError) -> Bool
 
-  /// The names that a key had before, by the schema of its domain. None in a process that does not
-  /// own the store: only the owner carries out changes.
-  func formerNames(of key: Key, in domain: DomainName) -> [Key]
-
   /// Whether the settings of the cloud say that the key belongs there, whether or not it has a
   /// value. False in a process that does not own the store: only the owner carries out changes.
   func belongsInCloud(_ key: Key, of domain: DomainName) -> Bool
@@ -76,7 +72,6 @@ extension StoredPlaces {
   }
 
   public func isMade(_ location: Location) throws(EngineError) -> Bool { false }
-  public func formerNames(of key: Key, in domain: DomainName) -> [Key] { [] }
   public func belongsInCloud(_ key: Key, of domain: DomainName) -> Bool { false }
   public func hasLeftCloud(_ key: Key, of domain: DomainName) -> Bool { false }
 }

@@ -11,7 +11,7 @@ extension Schema {
     _ item: Changeset.Item, within budget: PatternBudget,
     _ present: () throws(EngineError) -> StoredValue?
   ) throws(EngineError) {
-    guard isAuthoritative, let key = item.edit.key, let known = self[presentName(of: key)],
+    guard isAuthoritative, let key = item.edit.key, let known = self[key],
       let value = try Self.changed(item.edit, known, present),
       let objection = known.objection(to: value, quotes: false, within: budget)
     else { return }

@@ -8,7 +8,7 @@ extension Schema {
   public func typed(_ values: ValueDictionary) -> ValueDictionary {
     ValueDictionary(
       values.map { key, value in
-        (key: key, value: self[presentName(of: key)]?.typed(value) ?? value)
+        (key: key, value: self[key]?.typed(value) ?? value)
       })
   }
 }

@@ -19,8 +19,6 @@ public struct Schema: Sendable {
   public let keys: [SchemaKey]
   /// What is wrong with the file, a sentence for each; the rest of it counts.
   public let problems: [String]
-  /// The keys that were renamed: the present name of each former one.
-  public let presentNames: [Key: Key]
   private let index: [Key: Int]
 
   /// The largest file that is read, in bytes.
@@ -42,33 +40,12 @@ public struct Schema: Sendable {
       index[key.name] = known.count
       known.append(key)
     }
-    var names: [Key: Key] = [:]
-    for key in known {
-      for former in key.formerNames {
-        if index[former] == nil, names[former] == nil {
-          names[former] = key.name
-        } else {
-          problems.append(
-            "\(key.name): its former name \(former) is a present key, or a former name of another key"
-          )
-        }
-      }
-    }
     hasFallbacks = isAuthoritative && known.contains { $0.fallback != nil }
-    (self.index, self.keys, self.problems, presentNames) = (index, known, problems, names)
+    (self.index, self.keys, self.problems) = (index, known, problems)
   }
 
   /// What the schema says of a key; nil if it does not have the key. Cost: a hash look-up.
   public subscript(key: Key) -> SchemaKey? { index[key].map { keys[$0] } }
-
-  /// The name that a key has now: that of a key which the schema has renamed, else the name itself.
-  public func presentName(of key: Key) -> Key { presentNames[key] ?? key }
-
-  /// The names that a key had before, the latest first.
-  public func formerNames(of key: Key) -> [Key] {
-    if presentNames.isEmpty { return [] }
-    return self[key]?.formerNames.filter { presentNames[$0] == key } ?? []
-  }
 
   /// The default that an authoritative schema gives for a key; nil if there is none.
   /// A whole number as the default of a real is one.
@@ -79,11 +56,10 @@ public struct Schema: Sendable {
   }
 
   /// Says why a value must not be set by people; nil if it may. Only an authoritative schema
-  /// refuses; it accepts a key that it does not have. A former name is the present key's. Cost:
-  /// O(the value).
+  /// refuses; it accepts a key that it does not have. Cost: O(the value).
   /// - Parameter quotes: whether the sentence has the value, unless it is a secret.
   public func refusal(of value: Value, for key: Key, quotes: Bool = true) -> String? {
-    isAuthoritative ? self[presentName(of: key)]?.objection(to: value, quotes: quotes) : nil
+    isAuthoritative ? self[key]?.objection(to: value, quotes: quotes) : nil
   }
 
   /// The key whose name is nearest to one that the schema does not have; nil if none is near.
@@ -124,8 +100,6 @@ public struct SchemaKey: Sendable {
   public var deprecated: String?
   /// The unit of a number; may be empty.
   public var unit = ""
-  /// The names that it had before, the latest first.
-  public var formerNames: [Key] = []
   /// The members of a dictionary; of an array what its elements may be, one of them.
   public var members: [SchemaKey] = [] {
     didSet {

@@ -80,9 +80,6 @@ private struct ManifestReader {
       ["pfm_deprecated", "pfm_app_deprecated", "pfm_macos_deprecated"].lazy
       .compactMap { entry.version($0) }.first
     key.unit = entry["pfm_value_unit"]?.string ?? ""
-    if depth == 0, let names = entry["prefs_former_names"]?.strings {
-      key.formerNames = names.map { Key($0) }
-    }
     if case .array(let subkeys)? = entry["pfm_subkeys"] {
       key.members = members(subkeys, path: full.isEmpty ? path : full + ".", depth: depth + 1)
     }

@@ -44,30 +44,13 @@ package final class SchemaTable: Sendable {
     let schema = values.isEmpty ? nil : try? Schema(manifest: values)
     let entry = schema.map { Entry(schema: $0, modified: modified) }
     state.withLock { state in
-      // Schemas stay: `renamed` knows only those. There are few; what has none is looked up again.
+      // Schemas stay: there are few. What has none is looked up again.
       if state.entries.count >= Self.most {
         state.entries = state.entries.filter { $0.value != nil }
       }
       if state.changes == changes { state.entries.updateValue(entry, forKey: domain) }
     }
     return entry
-  }
-
-  /// The locations in which a change concerns a key by a former name, as far as schemas are in
-  /// memory: what was found there has another name.
-  package func renamed(in changeset: Changeset) -> Set<Location> {
-    state.withLock { state in
-      var found: Set<Location> = []
-      // Each write asks this, so an item is looked at in place.
-      for index in changeset.items.indices {
-        let location = changeset.items[index].location
-        guard let known = state.entries[location.domain] ?? nil,
-          let key = changeset.items[index].edit.key, known.schema.presentNames[key] != nil
-        else { continue }
-        found.insert(location)
-      }
-      return found
-    }
   }
 
   /// Forgets the schemas that a change of the store concerns.

@@ -60,9 +60,6 @@ extension SchemaKey {
     if let deprecated {
       parts.append(deprecated.isEmpty ? "Deprecated." : "Deprecated since \(deprecated).")
     }
-    if !formerNames.isEmpty {
-      parts.append("Formerly \(formerNames.map(\.string).joined(separator: ", ")).")
-    }
     let text = parts.filter { !$0.isEmpty }.joined(separator: " ")
     return text.lines.joined(separator: "\n")
   }

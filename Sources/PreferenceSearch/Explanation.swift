@@ -39,18 +39,14 @@ public struct Explanation {
   public func holders(of key: Key, in domain: DomainName) throws(EngineError) -> [Holder] {
     var holders: [Holder] = []
     var reports: [ValueDictionary]?
-    let former = search.schema(of: domain)?.formerNames(of: key) ?? []
     for location in try search.locations(for: domain) {
-      guard let hit = try search.find([key] + former, in: [location], for: domain) else {
-        continue
-      }
-      let (name, found) = (hit.formerName ?? key, hit.stored)
+      guard let found = try search.find(key, at: location, for: domain) else { continue }
       var setters = [(value: found.value, file: file(location))]
       if found.metadata.isOfFile {
-        setters = try fragments(at: location, name, found)
+        setters = try fragments(at: location, key, found)
       } else if location.place.isManaged {
         if reports == nil { reports = try rows(of: .profiles) }
-        let (winner, others) = Self.setters(of: name, at: location, found, reports ?? [])
+        let (winner, others) = Self.setters(of: key, at: location, found, reports ?? [])
         if let winner { setters[0].file = winner }
         setters += others
       }

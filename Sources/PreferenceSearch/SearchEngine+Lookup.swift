@@ -30,16 +30,11 @@ extension SearchEngine {
     for key: Key, in domain: DomainName, withLanguages: Bool
   ) throws(EngineError) -> Resolution? {
     let path = try path(of: domain)
-    let former = schema(of: domain)?.formerNames(of: key) ?? []
     if let argument = arguments.find(key, in: .global) {
-      if let found = try find([key] + former, in: path.forced, for: domain) { return found }
+      if let found = try find(key, in: path.forced, for: domain) { return found }
       return Resolution(argument, location: Location(.arguments, .global))
     }
-    if !former.isEmpty {
-      if let found = try find([key] + former, in: path.lists, for: domain) { return found }
-    } else if let found = try find(key, in: path.lists, for: domain) {
-      return found
-    }
+    if let found = try find(key, in: path.lists, for: domain) { return found }
     if withLanguages, let found = try languageTable(of: domain).find(key) { return found }
     for location in path.registered {
       if let found = registered.find(key, in: location.domain) {
@@ -59,21 +54,6 @@ extension SearchEngine {
       last = path
       return path
     }
-  }
-
-  /// The value in the first location that has one of the names: of a location the first name.
-  func find(
-    _ names: [Key], in locations: [Location], for domain: DomainName
-  ) throws(EngineError) -> Resolution? {
-    let key = names.first
-    for location in locations {
-      for name in location.domain == domain ? names[...] : names.prefix(1) {
-        if let found = try find(name, at: location, for: domain) {
-          return Resolution(found, location: location, formerName: name == key ? nil : name)
-        }
-      }
-    }
-    return nil
   }
 
   /// The key's value in the first of these lists that has it. The places are asked once for all of

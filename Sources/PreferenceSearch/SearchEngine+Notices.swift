@@ -21,11 +21,9 @@ extension SearchEngine {
     return [domain, KeptSuites.domain] + (areListsRead ? suites(of: domain) : [])
   }
 
-  /// A domain whose suites or languages changed is invalidated, and so is one in which a key changed
-  /// that is found by another name.
+  /// A domain whose suites or languages changed is invalidated.
   public func shown(_ changeset: Changeset) -> Changeset {
     var shown = changeset
-    shown.invalidated.formUnion(schemas.renamed(in: changeset))
     // Each write asks this: an item is looked at in place, because a copy takes longer than the look.
     for index in changeset.items.indices {
       if let domain = KeptSuites.domain(of: changeset.items[index]) {

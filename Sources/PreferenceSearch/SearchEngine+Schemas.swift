@@ -54,8 +54,7 @@ extension SearchEngine {
   /// What the schema of the domain says of a key, and what is read now, as `defaults describe` writes
   /// it; nil if no schema has the key.
   public func description(of key: Key, in domain: DomainName) throws(EngineError) -> String? {
-    guard let schema = schema(of: domain) else { return nil }
-    guard let known = schema[schema.presentName(of: key)] else { return nil }
+    guard let known = schema(of: domain)?[key] else { return nil }
     return known.text(present: try present(known, in: domain))
   }
 

@@ -115,7 +115,6 @@ extension SearchEngine {
       changeset.concernsLanguages, changeset.concernsAllSuites
     )
     if concernsLanguages { languages.forget() }
-    let invalidated = changeset.invalidated.union(schemas.renamed(in: changeset))
     schemas.forget(changeset)
     let isWhole = concernsLanguages || concernsSuites
     let suites = suites.withLock { suites in
@@ -131,7 +130,9 @@ extension SearchEngine {
           name == domain || domain == .global || suites.kept[name]?.contains(domain) == true
             || suites.added[name]?.contains(domain) == true
         }
-        if isWhole || changed.contains(name) || invalidated.contains(where: { needs($0.domain) }) {
+        if isWhole || changed.contains(name)
+          || changeset.invalidated.contains(where: { needs($0.domain) })
+        {
           reader.forget()
           continue
         }

@@ -123,7 +123,6 @@ final class ValueReader {
   /// values.
   func isOwn(_ resolution: Resolution, _ path: KeyPath) -> Bool {
     let place = resolution.location.place
-    if resolution.formerName != nil { return false }
     return resolution.location.domain == path.domain && place != .arguments && place != .schema
   }
 

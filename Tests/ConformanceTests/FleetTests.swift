@@ -1,30 +1,29 @@
 import Support
 import Testing
 
-/// What scripts of administrators meet: renamed keys of schemas, broken schemas, forced keys.
+/// What scripts of administrators meet: schemas that refuse or are broken, forced keys.
 @Suite("Commands for a fleet") struct FleetTests {
-  /// Runs a script in a sandbox that has a schema of `s`: `Tab`, formerly `TabSize`, 16 at most.
+  /// Runs a script in a sandbox that has a schema of `s`: `Tab`, 16 at most.
   private func output(of script: String) throws -> String {
     try withSandbox { sandbox in
       sandbox.shell("mkdir -p $PREFSFS_SYSTEM_DIR/schemas $PREFSFS_SYSTEM_DIR/managed")
       sandbox.makeList(
         sandbox.system + "/schemas/s.plist",
         "{'pfm_domain': 's', 'prefs_authoritative': True, 'pfm_subkeys': [{'pfm_name': 'Tab', "
-          + "'pfm_type': 'integer', 'pfm_range_max': 16, 'prefs_former_names': ['TabSize']}]}")
+          + "'pfm_type': 'integer', 'pfm_range_max': 16}]}")
       return sandbox.shell("exec 2>&1; cd $C/..; \(script)").output
         .replacing(#/.*defaults\[[0-9:]+\] /#, with: "")
     }
   }
 
-  @Test("a former name means the present key for apply, for declarations, and for a dry run")
-  func formerNames() throws {
+  @Test("a schema refuses for apply, for declarations, and for a dry run")
+  func refused() throws {
     let script = """
-      echo '{"s": {"TabSize": 99}}' > bad.json; echo '{"s": {"TabSize": 7}}' > good.json
+      echo '{"s": {"Tab": 99}}' > bad.json; echo '{"s": {"Tab": 7}}' > good.json
       for options in '' --dry-run '--as x' '--as x --dry-run'; do
         defaults apply $options bad.json 2>&1 | grep -o '99 is more than 16'
       done
       defaults apply good.json; defaults apply good.json; echo "[$?]"; defaults read s Tab
-      defaults write s TabSize -int 3
       """
     let text = try output(of: script)
     #expect(
@@ -36,7 +35,6 @@ import Testing
         s Tab: (none) -> 7
         [0]
         7
-        defaults: s TabSize is named Tab now; programs read that
 
         """)
   }

@@ -335,58 +335,6 @@ import Testing
     #expect(try find("d", "K", in: .managed) == nil)
   }
 
-  /// The names of a schema that has come since: `Old` is `New` now.
-  private static let renamed = KeyNames(
-    present: { key, _ in key == "Old" ? "New" : key },
-    former: { key, _ in key == "New" ? ["Old"] : [] })
-
-  @Test(
-    "what a place of the machine has under a former name is taken back",
-    arguments: [nil, 7] as [Value?])
-  func formerName(_ value: Value?) throws {
-    try set("d", "Old", value, in: .managed)
-    try declare("fleet", ["Old": 1, "K": 1], in: .managed)
-    let declarations = Declarations(places, in: .managed, names: Self.renamed)
-    #expect(try declarations.drift().isEmpty)
-    let next = try Declaration(["d": ["New": 2]])
-    _ = try declarations.carryOut([.declare("fleet", next, over: [])], by: author)
-    #expect(try find("d", "Old", in: .managed) == 2 && find("d", "New", in: .managed) == nil)
-    _ = try declarations.carryOut([.undeclare("fleet")], by: author)
-    #expect(try find("d", "Old", in: .managed) == value && find("d", "K", in: .managed) == nil)
-    #expect(try declarations.ledger() == Ledger())
-  }
-
-  @Test("members that come later are beside those under a former name", arguments: ["a", "z"])
-  func formerNameOfMembers(_ member: String) throws {
-    try declare("fleet", ["Old": ["m": 1]], isMerged: true, in: .managed)
-    let declarations = Declarations(places, in: .managed, names: Self.renamed)
-    let settings: ValueDictionary = ["New": .dictionary([Key(member): 5, "m": 1])]
-    let next = try Declaration(["d": .dictionary(settings)], isMerged: true)
-    _ = try declarations.carryOut([.declare("fleet", next, over: [])], by: author)
-    #expect(try find("d", "Old", in: .managed) == .dictionary(["m": 1, Key(member): 5]))
-    #expect(try find("d", "New", in: .managed) == nil)
-    _ = try declarations.carryOut([.undeclare("fleet")], by: author)
-    #expect(try find("d", "Old", in: .managed) == nil)
-  }
-
-  @Test("what is forced under a former name satisfies if it is equal, else refuses the whole")
-  func forcedFormerName() throws {
-    try set("d", "Old", 1, in: .managed)
-    let declarations = Declarations(places, names: Self.renamed)
-    for (value, isRefused) in [(1, false), (2, true)] as [(Value, Bool)] {
-      let declaration = try Declaration(["d": ["New": value]])
-      let apply = {
-        _ = try declarations.carryOut([.declare("a", declaration, over: [])], by: author)
-      }
-      if isRefused {
-        #expect(throws: EngineError.self, performing: apply)
-      } else {
-        try apply()
-      }
-    }
-    #expect(try find("d", "New") == nil && find("d", "Old") == nil)
-  }
-
   @Test("of a secret no value from before is kept, and it stays")
   func secret() throws {
     try set("d", "Token", "mine")

@@ -144,10 +144,8 @@ import Testing
       "x", ["pfm_type": "string"], ["pfm_name": "K", "pfm_type": "strnig"],
       ["pfm_name": "K"], ["pfm_name": "P", "pfm_format": "("],
       ["pfm_name": "Q", "pfm_format": "[a&&b]"],
-      ["pfm_name": "R", "pfm_type": "integer", "pfm_range_min": "1", "pfm_default": "x"],
-      ["pfm_name": "S", "prefs_former_names": ["K", "Old"]],
-      ["pfm_name": "T", "prefs_former_names": ["Old"]])
-    #expect(schema.keys.map(\.name) == ["K", "P", "Q", "R", "S", "T"])
+      ["pfm_name": "R", "pfm_type": "integer", "pfm_range_min": "1", "pfm_default": "x"])
+    #expect(schema.keys.map(\.name) == ["K", "P", "Q", "R"])
     #expect(
       schema.problems == [
         "pfm_subkeys has something that is no dictionary", "a key has no pfm_name",
@@ -155,10 +153,7 @@ import Testing
         "Q: pfm_format is ignored, because it is too large or has &&",
         "R: pfm_range_min is no number", #"R: its default does not fit: "x" is not an integer"#,
         "K is there twice; the first one counts",
-        "S: its former name K is a present key, or a former name of another key",
-        "T: its former name Old is a present key, or a former name of another key",
       ])
-    #expect(schema.presentNames == ["Old": "S"] && schema.formerNames(of: "S") == ["Old"])
   }
 
   @Test("keys of payloads are none of the program's, except as members")
@@ -177,7 +172,7 @@ import Testing
   @Test("strings of a text without types are values of the schema's types, where they can be")
   func types() throws {
     let schema = try Self.schema(
-      ["pfm_name": "I", "pfm_type": "integer", "prefs_former_names": ["Old"]],
+      ["pfm_name": "I", "pfm_type": "integer"],
       ["pfm_name": "B", "pfm_type": "boolean"], ["pfm_name": "S", "pfm_type": "string"],
       ["pfm_name": "A", "pfm_type": "array", "pfm_subkeys": [["pfm_type": "real"]]],
       [
@@ -188,11 +183,11 @@ import Testing
         ],
       ])
     let written: ValueDictionary = [
-      "I": "5", "Old": "6", "B": "1", "S": "5", "A": ["1.5", "x"], "D": ["M": "7", "Any": "no"],
+      "I": "5", "B": "1", "S": "5", "A": ["1.5", "x"], "D": ["M": "7", "Any": "no"],
       "Other": "8",
     ]
     let typed: ValueDictionary = [
-      "I": 5, "Old": 6, "B": true, "S": "5", "A": [1.5, "x"], "D": ["M": 7, "Any": false],
+      "I": 5, "B": true, "S": "5", "A": [1.5, "x"], "D": ["M": 7, "Any": false],
       "Other": "8",
     ]
     #expect(schema.typed(written) == typed)

@@ -53,7 +53,6 @@ enum Apply {
   }
 
   /// Returns an intent for each key that is not as declared, with the line that reports the change.
-  /// A name that a schema has replaced stands for the present one, unless the document has both.
   private static func differences(
     _ all: [(domain: DomainName, settings: ValueDictionary)], _ format: Format, _ store: StoreView,
     _ options: Options
@@ -62,11 +61,8 @@ enum Apply {
     for (domain, settings) in all {
       let target = Target(domain: domain, place: options.isCurrentHost ? .host : nil)
       let view = DomainView(target, store)
-      let schema = view.schema
       let settings = view.typed(settings, of: format)
-      for (name, value) in settings.sorted(by: { $0.key < $1.key }) {
-        let key = schema?.presentName(of: name) ?? name
-        if key != name, settings[key] != nil { continue }
+      for (key, value) in settings.sorted(by: { $0.key < $1.key }) {
         let old = try view.find(key)?.stored.value
         if old == value { continue }
         let line = line(target, key, old, value, options)

@@ -29,7 +29,7 @@ enum Declared {
     do throws(EngineError) {
       let store = try StoreView(via: .declaration)
       view = store
-      let declarations = store.declarations(in: place)
+      let declarations = Declarations(store.engine.places, in: place)
       var plan = try declarations.plan([request], isJudged: isJudged)
       // Asked before the change, which the history has afterwards.
       let changes = plan.steps.contains { !$0.isChange } ? try LastChanges(store) : nil
@@ -45,23 +45,20 @@ enum Declared {
       let verb = if case .undeclare = request { "undeclare" } else { "apply" }
       var quoted = error
       if error.reason == .unfit, let view {
-        quoted = view.quoting(error, Self.value(of: error, in: request, view))
+        quoted = view.quoting(error, Self.value(of: error, in: request))
       }
       throw Refusal("Could not \(verb); nothing was changed", quoted)
     }
   }
 
-  /// The value that is declared of the key that the error is about, by its present or a former name.
+  /// The value that is declared of the key that the error is about.
   private static func value(
-    of error: EngineError, in request: Declarations.Request, _ view: StoreView
+    of error: EngineError, in request: Declarations.Request
   ) -> Value? {
     guard case .declare(_, let declaration, _, _) = request, let domain = error.domain,
       let key = error.key
     else { return nil }
-    let former = view.engine.schema(of: domain)?.formerNames(of: key) ?? []
-    return ([key] + former).lazy.compactMap {
-      declaration.paths[DeclaredPath(domain, $0)]?.value
-    }.first
+    return declaration.paths[DeclaredPath(domain, key)]?.value
   }
 
   // MARK: - Reports
@@ -73,7 +70,7 @@ enum Declared {
     try arguments.end()
     return try Refusal.wrapping("Could not read the declarations") { () throws(EngineError) in
       let store = try StoreView(ofUser: user)
-      let declarations = store.declarations(in: place)
+      let declarations = Declarations(store.engine.places, in: place)
       return isDrift
         ? try showDrift(declarations, store, isJSON) : try showNames(declarations, isJSON)
     }

@@ -60,7 +60,7 @@ enum History {
       guard case .integer(let count) = report else { return }
       Output.write("\(count) records had values, which are removed\n")
       for place in [nil, .host, .anyUser, .managed] as [Place?] {
-        try forget(target.domain, key, in: store.declarations(in: place), store)
+        try forget(target.domain, key, in: Declarations(store.engine.places, in: place), store)
       }
     }
   }

@@ -51,9 +51,6 @@ struct Lint {
 
   private mutating func check(_ key: Key, _ value: Value, _ schema: Schema, _ subject: String) {
     guard let known = schema[key] else {
-      if let present = schema.presentNames[key] {
-        return complain("\(subject) \(key)", "it is named \(present) now")
-      }
       let near = schema.nearName(to: key)
       guard near != nil || schema.isAuthoritative else { return }
       return complain("\(subject) \(key)", "no such key\(near.map { "; \($0)?" } ?? "")")

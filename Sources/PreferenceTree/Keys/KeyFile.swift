@@ -80,8 +80,7 @@ struct KeyFile {
     var lastShown: StoredValue?
     /// Whether the value that the editor began with was the domain's own, not inherited.
     var editsOwnValue = false
-    /// What the editor's text was computed from; nil before the first editor, and where the value
-    /// was read under a former name of the key.
+    /// What the editor's text was computed from; nil before the first editor, and of an awaited key.
     var origin: EditedVersion?
     /// The version of the last change that was made through the file.
     var committedVersion: UInt64 = 0

@@ -89,7 +89,7 @@ extension KeyFiles {
   /// The intents by which the engine refuses a change that was made of the key's value, if that is a
   /// different one now.
   private func expectUnchanged(_ path: KeyPath, _ found: Resolution) -> [Intent] {
-    guard !options.isGenerated, found.formerName == nil, found.location.place.isPersistent else {
+    guard !options.isGenerated, found.location.place.isPersistent else {
       return []
     }
     return [.expectUnchanged(path.key, found.location, since: found.modified)]

@@ -16,9 +16,8 @@ extension TextWriter {
       return editor
     }
     file.isInherited = false
-    // What is read under a former name is no value of the key that the engine could expect.
     file.origin =
-      resolution.formerName != nil || isAwaited
+      isAwaited
       ? nil
       : KeyFile.EditedVersion(location: resolution.location, modified: resolution.modified)
     let committed = resolution.stored.byteCount.map {

@@ -58,7 +58,7 @@ extension UserDefaults {
     noteReplacement(of: key)
     var intents = expected
     if let found, found.location.place.isPersistent {
-      intents.append(.expect(found.formerName ?? name, found.location, found.value))
+      intents.append(.expect(name, found.location, found.value))
     }
     if let list {
       intents.append(.set(name, domain, list, .unknown))
