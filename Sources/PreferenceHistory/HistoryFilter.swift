@@ -61,7 +61,15 @@ package struct HistoryFilter: Equatable, Sendable {
     if isUndo, isBeyond(changed) { return false }
     if let key { return changed.key == key }
     if isAll || number != nil { return true }
+    // Who names a domain of state means what it has.
+    if domain == nil, Self.isOfState(changed.location.domain) { return false }
     return !Self.isState(changed) && !busy.contains(changed)
+  }
+
+  /// Whether all keys of the domain hold a program's state, by its name: a component of it is
+  /// `state` or `history` (`org.xfce.mousepad.state.window`).
+  static func isOfState(_ domain: DomainName) -> Bool {
+    domain.string.split(separator: ".").contains { $0 == "state" || $0 == "history" }
   }
 
   /// Whether an undo leaves the key, unless the filter names it.
