@@ -269,8 +269,7 @@ extension StoreState {
 
 /// About how many bytes the lists have with the edits of a transaction in them.
 private struct ListSizes {
-  /// One for each list, in the order of the edits. A transaction has few lists.
-  private(set) var all: [(location: Location, size: Int)] = []
+  private(set) var all: [Location: Int] = [:]
 
   /// Adds what a list grows by. The size of a value that is set anew is subtracted, that of a
   /// removed one is not: the next rewrite corrects it. Throws EFBIG where the list would be too
@@ -284,14 +283,13 @@ private struct ListSizes {
     case .splice(_, let splice): growth = splice.count - splice.base
     case .describe, .remove, .createDomain, .removeDomain: return
     }
-    let index = all.lastIndex { $0.location == location }
-    let size = (index.map { all[$0].size } ?? domains.size(at: location)) + growth
+    let size = (all[location] ?? domains.size(at: location)) + growth
     guard size <= ListFile.largest else {
       throw EngineError(
         .system(.fileTooLarge), domain: location.domain, key: edit.key,
         "the list of the domain would be larger than 1 GiB; remove large values first")
     }
-    if let index { all[index].size = size } else { all.append((location, size)) }
+    all[location] = size
   }
 }
 
