@@ -5,15 +5,21 @@
 // for 150 us before it sleeps. So it gets the same requests.
 // `scripts/bench` compiles it.
 //
-//   floor MOUNTPOINT
+//   floor MOUNTPOINT [JOURNAL]
+//
+// With JOURNAL it has an owner, as a mount of prefsfs has prefsd: a second process that is asked
+// over a socket for each WRITE, appends a record to that file, and answers. A message has 153
+// bytes, a record 150, an answer 149, as for a short value. Both processes poll before they sleep.
 #define FUSE_USE_VERSION 314
 #include <errno.h>
 #include <fcntl.h>
 #include <fuse3/fuse_lowlevel.h>
 #include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
@@ -27,6 +33,8 @@ static const double forever = 1e7;
 static char text[4096] = "value\n";
 static size_t size = 6;
 static struct timespec start;
+// The two ends of the socket between the file system and its owner; 0: there is no owner.
+static int links[2];
 
 // How many files /many and /some have.
 static int count_in(fuse_ino_t node) { return node == many ? 5000 : node == some ? 1000 : 0; }
@@ -106,9 +114,39 @@ static void read_file(fuse_req_t request, fuse_ino_t node, size_t count, off_t o
   fuse_reply_buf(request, text + from, count < length - from ? count : length - from);
 }
 
+static double microseconds(void) {
+  struct timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return now.tv_sec * 1e6 + now.tv_nsec / 1e3;
+}
+
+// Receives a message from the socket: polls for 200 us, then sleeps.
+static ssize_t next_message(int link, char *bytes, size_t room) {
+  for (double begun = microseconds();;) {
+    int flags = microseconds() - begun < 200 ? MSG_DONTWAIT : 0;
+    ssize_t count = recv(link, bytes, room, flags);
+    if (count >= 0 || errno != EAGAIN) return count;
+    sched_yield();
+  }
+}
+
+static void own(const char *journal) {
+  char bytes[4096];
+  int file = open(journal, O_WRONLY | O_CREAT | O_APPEND, 0600);
+  while (next_message(links[1], bytes, sizeof bytes) > 0)
+    if (write(file, bytes, 150) != 150 || send(links[1], bytes, 149, 0) != 149) break;
+  _exit(0);
+}
+
+static int ask_owner(void) {
+  char bytes[4096] = {1};
+  return send(links[0], bytes, 153, 0) == 153 && next_message(links[0], bytes, sizeof bytes) > 0;
+}
+
 static void write_file(fuse_req_t request, fuse_ino_t node, const char *bytes, size_t count,
                        off_t offset, struct fuse_file_info *info) {
   if ((size_t)offset + count > sizeof text) return (void)fuse_reply_err(request, EFBIG);
+  if (links[0] && !ask_owner()) return (void)fuse_reply_err(request, EIO);
   memcpy(text + offset, bytes, count);
   size = (size_t)offset + count;
   fuse_reply_write(request, count);
@@ -146,12 +184,6 @@ static ssize_t reply(int device, struct iovec *parts, int count, void *data) {
 
 static const struct fuse_custom_io device_calls = {.read = receive, .writev = reply};
 
-static double microseconds(void) {
-  struct timespec now;
-  clock_gettime(CLOCK_MONOTONIC, &now);
-  return now.tv_sec * 1e6 + now.tv_nsec / 1e3;
-}
-
 static void serve(struct fuse_session *session) {
   struct pollfd device = {.fd = fuse_session_fd(session), .events = POLLIN};
   fcntl(device.fd, F_SETFL, fcntl(device.fd, F_GETFL) | O_NONBLOCK);
@@ -173,13 +205,24 @@ static void serve(struct fuse_session *session) {
 int main(int count, char **words) {
   char *options[] = {words[0], "-odefault_permissions,fsname=floor"};
   struct fuse_args arguments = FUSE_ARGS_INIT(2, options);
-  if (count != 2) return 2;
+  if (count != 2 && count != 3) return 2;
   clock_gettime(CLOCK_REALTIME, &start);
   struct fuse_session *session =
       fuse_session_new(&arguments, &operations, sizeof operations, NULL);
   if (!session || fuse_session_mount(session, words[1]) != 0) return 1;
   int device = fuse_session_fd(session);
   if (fuse_session_custom_io(session, &device_calls, device) != 0 || daemon(0, 0) != 0) return 1;
+  if (count == 3) {
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET, 0, links) != 0) return 1;
+    pid_t owner = fork();
+    if (owner < 0) return 1;
+    if (owner == 0) {
+      close(device);
+      close(links[0]);
+      own(words[2]);
+    }
+    close(links[1]);
+  }
   serve(session);
   fuse_session_unmount(session);
   fuse_session_destroy(session);

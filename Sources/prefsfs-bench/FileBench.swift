@@ -54,8 +54,9 @@ enum FileBench {
         goals: [.times(1.2, of: "tmpfs")],
         run: { status($0, "Missing") }),
       Measurement(
-        title: "overwrite with O_TRUNC", peers: ["tmpfs", "ext4", "bindfs", "floor", "before"],
-        goals: [.times(0.6, of: "bindfs"), .times(1.5, of: "floor")],
+        title: "overwrite with O_TRUNC",
+        peers: ["tmpfs", "ext4", "bindfs", "floor", "floor with an owner", "before"],
+        goals: [.times(0.6, of: "bindfs"), .times(2, of: "floor with an owner")],
         run: { overwrite($0.path + "/one/Key", 2000) }),
       Measurement(
         title: "save by temporary file and rename", peers: ["tmpfs", "ext4", "bindfs", "before"],
