@@ -14,13 +14,20 @@ import SystemCalls
 ///
 /// Half-broken states: if there is no owner, it starts `prefsd`. If the owner is stopped (SIGSTOP,
 /// a debugger), the command fails after 5 s and nothing is written. If the owner works on something
-/// long, such as this change, the command waits for it, a minute at most after these 5 s.
+/// long, such as this change, the command waits for it, a minute at most after these 5 s. If a
+/// single call to a file system does not return within 5 s, such as that of the home, the command
+/// ends with status 1 and names the path (`CallWatch`); what the owner was asked for before that is
+/// made.
 public enum DefaultsCommand {
   /// Runs a command line, without the program's name. Output goes to standard output, and messages
   /// go to standard error. Blocks until the command is done.
   /// - Returns: the exit status, which the manual page lists; 255 if the command line is wrong.
   public static func run(_ words: [String]) -> Int32 {
     Inheritance.occupyStandardStreams()
+    CallWatch.begin { sentence in
+      Output.write(line: "defaults: \(sentence)", to: .errors)
+      _exit(1)
+    }
     var verb: Verb?
     do throws(Refusal) {
       guard CommandLine.isUTF8 else {

@@ -172,6 +172,9 @@ enum Manual {
     cannot be written. read, export and find show the user's own lists alone; explain shows every
     place that has a key, and which value programs read.
 
+    If a file system, such as the home's, does not answer a single call for 5 s, defaults ends with
+    status 1, and names it.
+
     -host accepts only this host. prefsd, which owns the store, must be in PATH or beside
     defaults.
 

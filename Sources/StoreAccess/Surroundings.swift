@@ -92,6 +92,28 @@ public struct Surroundings: Sendable {
     self.init(of: account)
   }
 
+  /// Determines the surroundings of this process, and looks at what a client looks at to find the
+  /// owner, for a program that must not wait for ever: a thread of its own does it first. Throws
+  /// ETIMEDOUT where the file systems do not answer for 5 s; then that thread goes on waiting.
+  /// Cost: a thread.
+  public static func answering() throws(EngineError) -> Surroundings {
+    let found = Monitor<Surroundings?>(nil)
+    let look: @Sendable () -> Void = {
+      let surroundings = Surroundings()
+      _ = (surroundings.identity, surroundings.ownerSocketPaths)
+      found.change { $0 = surroundings }
+    }
+    do throws(SystemError) {
+      try WorkerThread(name: "prefs-home", look).detach()
+    } catch {
+      look()
+    }
+    let deadline = Instant.now.advanced(milliseconds: CallWatch.patience)
+    if let surroundings = found.wait(until: deadline, for: { $0 }) { return surroundings }
+    let directory = Environment.directory("XDG_CONFIG_HOME") ?? home + "/.config"
+    throw EngineError(.system(.timedOut), CallWatch.sentence(of: directory))
+  }
+
   private static var machineDirectory: String {
     absolute(Environment.variable("PREFSFS_SYSTEM_DIR") ?? "/etc/preferences")
   }

@@ -1,3 +1,4 @@
+import CLinux
 import Glibc
 
 /// An open file descriptor with one owner: it is closed when it goes out of scope.
@@ -28,7 +29,11 @@ public struct Descriptor: ~Copyable, Sendable {
   public init(
     opening path: String, _ flags: CInt, mode: mode_t = 0o600
   ) throws(SystemError) {
-    let number = systemCall("open", path) { open(path, flags | O_CLOEXEC, mode) }
+    // Without one of these, a pipe may be opened, which waits for the other end.
+    let neverWaits = flags & (O_NONBLOCK | O_DIRECTORY | O_CREAT | prefsfs_o_path) != 0
+    let number = CallWatch.noting(path, if: neverWaits) {
+      systemCall("open", path) { open(path, flags | O_CLOEXEC, mode) }
+    }
     if number < 0 { throw SystemError("open", path) }
     self.init(owning: number, path: path)
   }
@@ -57,7 +62,10 @@ public struct Descriptor: ~Copyable, Sendable {
   /// Reads from the current offset to the end of the file.
   /// - Parameter limit: how many bytes the file may have; more than that throw EFBIG.
   public func readToEnd(limit: Int) throws(SystemError) -> [UInt8] {
-    let expected = Int(try status().st_size)
+    let status = try status()
+    let expected = Int(status.st_size)
+    // A pipe may wait for its writer, and a large file takes its time.
+    let isShort = status.st_mode & S_IFMT == S_IFREG && expected < Self.large
     if expected > limit { throw SystemError("read", path, .fileTooLarge) }
     var bytes: [UInt8] = []
     var filled = 0
@@ -65,7 +73,9 @@ public struct Descriptor: ~Copyable, Sendable {
       let room = max(expected + 1 - filled, 4096)
       var count = 0
       let piece = [UInt8](unsafeUninitializedCapacity: room) { buffer, initialized in
-        count = systemCall("read", path) { read(number, buffer.baseAddress, room) }
+        count = CallWatch.noting(path, if: isShort) {
+          systemCall("read", path) { read(number, buffer.baseAddress, room) }
+        }
         initialized = max(count, 0)
       }
       if count < 0 { throw SystemError("read", path) }
@@ -76,10 +86,15 @@ public struct Descriptor: ~Copyable, Sendable {
     }
   }
 
+  /// The bytes of a file whose transfer may take long.
+  private static let large = 1 << 20
+
   /// fstat(2).
   public func status() throws(SystemError) -> stat {
     var status = stat()
-    try require("fstat", path) { fstat(number, &status) }
+    try CallWatch.noting(path) { () throws(SystemError) in
+      try require("fstat", path) { fstat(number, &status) }
+    }
     return status
   }
 

@@ -17,7 +17,8 @@ public enum Files {
     _ name: StaticString, _ path: String, _ call: (inout stat) -> CInt
   ) throws(SystemError) -> stat? {
     var status = stat()
-    if systemCall(name, path, { call(&status) }) == 0 { return status }
+    let result = CallWatch.noting(path) { systemCall(name, path) { call(&status) } }
+    if result == 0 { return status }
     let reason = Errno.current
     if reason == .noSuchFile || reason == .notDirectory { return nil }
     throw SystemError("\(name)", path, reason)
@@ -33,14 +34,14 @@ public enum Files {
     in directory: String, withDirectories: Bool = false,
     includesLink: (String) -> Bool = { _ in true }
   ) throws(SystemError) -> [String]? {
-    guard let stream = opendir(directory) else {
+    guard let stream = CallWatch.noting(directory, { opendir(directory) }) else {
       let reason = Errno.current
       if reason == .noSuchFile || reason == .notDirectory { return nil }
       throw SystemError("opendir", directory, reason)
     }
     defer { closedir(stream) }
     var names: [String] = []
-    while let entry = readdir(stream) {
+    while let entry = CallWatch.noting(directory, { readdir(stream) }) {
       let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
         pointer.withMemoryRebound(to: CChar.self, capacity: 256) { String(validatingCString: $0) }
       }
@@ -53,7 +54,7 @@ public enum Files {
 
   /// realpath(3); nil where the path cannot be resolved, e.g. because a part of it does not exist.
   public static func realPath(_ path: String) -> String? {
-    guard let resolved = realpath(path, nil) else { return nil }
+    guard let resolved = CallWatch.noting(path, { realpath(path, nil) }) else { return nil }
     defer { free(resolved) }
     return String(cString: resolved)
   }
@@ -99,7 +100,9 @@ public enum Files {
     var count = 0
     let bytes = [UInt8](unsafeUninitializedCapacity: Int(PATH_MAX)) { buffer, initialized in
       count = buffer.withMemoryRebound(to: CChar.self) { part in
-        part.baseAddress.map { readlink(path, $0, part.count) } ?? -1
+        part.baseAddress.map { start in
+          CallWatch.noting(path) { readlink(path, start, part.count) }
+        } ?? -1
       }
       initialized = max(count, 0)
     }
@@ -123,7 +126,7 @@ public enum Files {
   private static func makeDirectory(_ path: String, _ mode: mode_t) throws(SystemError) -> Bool {
     // "/" has no name in a parent, by which root makes a directory below.
     guard geteuid() == 0, path != "/" else {
-      return systemCall("mkdir", path) { mkdir(path, mode) } == 0
+      return CallWatch.noting(path) { systemCall("mkdir", path) { mkdir(path, mode) } } == 0
     }
     // The parent is opened once: a user who has put a link into the path meanwhile does not get a
     // directory of root's. In a parent of the user's, root's directory can only be the new one.
@@ -147,7 +150,8 @@ public enum Files {
   /// Whether there is a directory at the path. Links are followed.
   public static func isDirectory(_ path: String) -> Bool {
     var status = stat()
-    return stat(path, &status) == 0 && status.st_mode & S_IFMT == S_IFDIR
+    let result = CallWatch.noting(path) { stat(path, &status) }
+    return result == 0 && status.st_mode & S_IFMT == S_IFDIR
   }
 
   /// The path up to its last slash: `/` for an entry of the root, `.` for a path without a slash.
@@ -158,7 +162,9 @@ public enum Files {
 
   /// rename(2).
   public static func rename(_ old: String, to new: String) throws(SystemError) {
-    try require("rename", new) { Glibc.rename(old, new) }
+    try CallWatch.noting(new) { () throws(SystemError) in
+      try require("rename", new) { Glibc.rename(old, new) }
+    }
   }
 
   /// Writes to what a user has named: a pipe or a device is written to directly, and the file that
@@ -203,7 +209,8 @@ public enum Files {
 
   /// unlink(2). It is no error where there is nothing at the path.
   public static func remove(_ path: String) throws(SystemError) {
-    if systemCall("unlink", path, { unlink(path) }) != 0, Errno.current != .noSuchFile {
+    let result = CallWatch.noting(path) { systemCall("unlink", path) { unlink(path) } }
+    if result != 0, Errno.current != .noSuchFile {
       throw SystemError("unlink", path)
     }
   }
@@ -216,7 +223,8 @@ public enum Files {
   /// Throws where this process may not write to the file or directory (access(2) with W_OK), e.g.
   /// EACCES or EROFS.
   public static func checkWritable(_ path: String) throws(SystemError) {
-    if systemCall("access", path, { access(path, W_OK) }) != 0 { throw SystemError("write", path) }
+    let result = CallWatch.noting(path) { systemCall("access", path) { access(path, W_OK) } }
+    if result != 0 { throw SystemError("write", path) }
   }
 
   /// The free bytes that this user may fill on the path's file system; nil where the file system
@@ -233,13 +241,15 @@ public enum Files {
   /// cannot be found out, e.g. because there is no such path.
   public static func fileSystemKind(_ path: String) -> Int? {
     var space = statfs()
-    return statfs(path, &space) == 0 ? Int(space.f_type) : nil
+    return CallWatch.noting(path) { statfs(path, &space) } == 0 ? Int(space.f_type) : nil
   }
 
   /// statvfs(3).
   public static func space(_ path: String) throws(SystemError) -> statvfs {
     var space = statvfs()
-    try require("statvfs", path) { statvfs(path, &space) }
+    try CallWatch.noting(path) { () throws(SystemError) in
+      try require("statvfs", path) { statvfs(path, &space) }
+    }
     return space
   }
 

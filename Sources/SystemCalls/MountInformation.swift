@@ -26,14 +26,21 @@ public enum MountInformation {
   /// above it is renamed; nil where it is not mounted.
   public static func mount(on device: dev_t) -> Mount? { all.first { $0.device == device } }
 
+  /// The mount that an absolute path lies in, by its text: the path is not accessed, and links on
+  /// it are not followed. Of two at one place, the later one counts.
+  /// - Parameter mounts: the mount table, for a caller that asks of many paths.
+  public static func mount(above path: String, _ mounts: [Mount] = all) -> Mount? {
+    let above = mounts.filter { mount in
+      path == mount.path || mount.path == "/" || path.hasPrefix(mount.path + "/")
+    }
+    return above.max { $0.path.utf8.count <= $1.path.utf8.count }
+  }
+
   /// Whether a path lies in a file system that depends on another machine or process, and so may
   /// hang. It judges by the text of the path and the mount table, and does not access the path.
   /// - Parameter mounts: the mount table, for a caller that asks of many paths.
   public static func mayHang(_ path: String, _ mounts: [Mount] = all) -> Bool {
-    let above = mounts.filter { mount in
-      path == mount.path || mount.path == "/" || path.hasPrefix(mount.path + "/")
-    }
-    let kind = above.max { $0.path.utf8.count <= $1.path.utf8.count }?.kind ?? ""
+    let kind = mount(above: path, mounts)?.kind ?? ""
     return ["fuse", "nfs", "cifs", "smb", "9p", "ceph", "afs"].contains { kind.hasPrefix($0) }
   }
 

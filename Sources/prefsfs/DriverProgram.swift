@@ -52,6 +52,12 @@ struct DriverProgram {
       log("--system: only root manages the machine's places")
       return .failure
     }
+    // Until the mount is there, nobody but the user waits for this process.
+    CallWatch.begin { [log] sentence in
+      log("\(sentence)")
+      log.flush()
+      _exit(ExitStatus.storeUnusable.rawValue)
+    }
     let point = try MountPoint.prepare(options.mountPoint, covers: options.covers)
     let surroundings = Surroundings(store: options.store ?? options.source)
     if options.store ?? options.source != nil {
@@ -69,6 +75,7 @@ struct DriverProgram {
       if !options.covers, MountPoint.hidesFiles(point) {
         log("\(point): the files that are there are hidden until the mount ends")
       }
+      CallWatch.end()
       try driver.mount(at: point)
       if Guard.isInBackground { Background.detach(log) }
     }

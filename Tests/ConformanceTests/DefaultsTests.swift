@@ -85,4 +85,38 @@ import Testing
       #expect(outcome.errors.contains("Could not write domain d; exiting"))
     }
   }
+
+  @Test("where the home does not answer, each command ends, and a mount; programs read arguments")
+  func hung() throws {
+    let commands = [
+      "read", "read d K", "read-type d K", "write d K 1", "delete d", "rename d K L",
+      "import d in.plist", "export d out.plist", "domains", "find x", "explain d K", "watch d",
+      "history", "undo 1", "apply in.plist", "synchronize", "suites d", "check",
+    ]
+    try withSandbox { sandbox in
+      // Nobody reads the device of this mount, so no request to it is answered.
+      let outcome = sandbox.shell(
+        """
+        cd \(sandbox.root); echo '{d = {A = 1;};}' > in.plist
+        cat > ask <<'END'
+        exec 9<> /dev/fuse; n=0
+        mount -i -t fuse -o fd=9,rootmode=40000,user_id=0,group_id=0 hung $C || exit 1
+        try() {
+          n=$((n + 1))
+          ( timeout -s KILL 60 "$@" > out.$n 2>&1 < /dev/null
+            echo "$? $(grep -c 'its file system (fuse at .*) has not answered for 5 s' out.$n)" \
+              "$(basename "$1") ${*:2}" > rest.$n ) &
+        }
+        \(commands.map { "try defaults \($0)" }.joined(separator: "\n"))
+        try prefsfs -f $M; try $SAMPLE get K -K given; wait; cat rest.* | sort
+        END
+        unshare -m bash ask
+        """)
+      let lines =
+        commands.map { "1 1 defaults \($0)" }
+        + ["4 1 prefsfs -f \(sandbox.mountPoint)", "0 1 prefs-sample get K -K given"]
+      #expect(
+        Set(outcome.output.split(separator: "\n").map(String.init)) == Set(lines), "\(outcome)")
+    }
+  }
 }

@@ -48,6 +48,8 @@ struct Watcher {
     // A script can wait for this line: from here on, every change is reported.
     Output.write("defaults: watching\n", to: .errors)
     Output.endWithReader()
+    // It asks the owner alone from here on, and may wait for days.
+    CallWatch.end()
     while Output.failure.withLock({ $0 == nil }) {
       let changesets = arrived.wait { changesets -> [Changeset]? in
         defer { changesets = [] }

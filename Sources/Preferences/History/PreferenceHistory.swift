@@ -123,7 +123,7 @@ public struct PreferenceHistory: Sendable {
     filter.isUndo = true
     let changes = NetChange.all(history, filter)
     return try Self.failing { () throws(EngineError) in
-      let places = BriefClient(Surroundings(), via: .undo)
+      let places = BriefClient(try Surroundings.answering(), via: .undo)
       let plan = try UndoPlan(changes, places, over: conflicts == .over)
       if !plan.conflicts.isEmpty, conflicts != .skip { return .failure(plan.failure) }
       try plan.apply(to: places, by: .unique())

@@ -13,8 +13,9 @@ internal import SystemCalls
 /// Promises: the shared session connects to the owner of the store when it is made, and starts one
 /// if there is none; but not in a process that keeps its preferences in memory. If the owner is
 /// stopped, or cannot be started at the moment, it goes on without it, and connects later. If no
-/// owner can be had at all (there is no `prefsd`), only arguments and registered defaults can be
-/// read, changes are refused, and the log says so.
+/// owner can be had at all (there is no `prefsd`, or the home's file system does not answer for
+/// 5 s), only arguments and registered defaults can be read, changes are refused, and the log says
+/// so.
 ///
 /// Threads: any. Locks: `volatile` and `manner`, for one look; those of `unread` and of the
 /// dispatcher.
@@ -78,7 +79,7 @@ final class Session: Sendable {
   /// and refuse every change.
   private static func connected() -> any PersistentPlaces & DurabilityService {
     do throws(EngineError) {
-      return try Member(clientOf: Surroundings(), isLasting: true) { log($0) }
+      return try Member(clientOf: Surroundings.answering(), isLasting: true) { log($0) }
     } catch {
       log("no preferences can be read or set: \(error)")
       return MemoryPlaces(refusing: error)
