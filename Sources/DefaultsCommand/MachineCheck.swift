@@ -43,8 +43,8 @@ struct MachineCheck {
     let users = Set(names.filter { kinds[$0] == .user })
     let local = Account.local(among: users)
     let unknown = users.subtracting(local)
-      .subtracting(Account.served(among: users.subtracting(local)))
-    let spelt = Account.served(among: Set(unknown.map { $0.lowercased() }))
+      .subtracting(Account.served(among: users.subtracting(local)) ?? [])
+    let spelt = Account.served(among: Set(unknown.map { $0.lowercased() })) ?? []
     for name in names {
       let path = "\(directory)/\(name)"
       if case .either(let isUserKnown)? = kinds[name] {

@@ -33,6 +33,14 @@ struct FragmentReader: Sendable {
     var failure: SystemError?
   }
 
+  /// Asks the name service which of the managed directories are users', before anything is read,
+  /// and waits for the answer 1 s at most. The body is called, by another thread, if an answer is
+  /// new.
+  func learnUsers(_ learnt: @escaping @Sendable () -> Void) {
+    _ = fragments(in: layout.directory(.managed), .managed, .later(learnt))
+    directories.awaitAnswer()
+  }
+
   /// What identifies the state of the place's fragments on the disk: an equal result means that
   /// nothing has changed. Cost: a listing of each directory, and a stat(2) for each file.
   func state(of place: Place, _ asking: Asking) -> [String] {

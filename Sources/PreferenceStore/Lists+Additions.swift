@@ -26,19 +26,32 @@ extension Lists {
 
   /// Reads the additions of the place, unless that has been done, and logs those that do not count.
   /// It waits for a disk, under the lock `readingAdditions`: other threads that need the additions
-  /// wait for it, and do not read them too.
+  /// wait for it, and do not read them too. It does not wait for the name service: see
+  /// `learnUsers`.
   public func loadAdditions(of place: Place) {
     guard state.withLock({ $0.additions.all[place] == nil }) else { return }
     readingAdditions.withLock { _ in
       guard state.withLock({ $0.additions.all[place] == nil }) else { return }
-      // The first values count at once: they wait until it is known which names are users'.
       let start = beginReading()
-      let read = readAdditions(of: place, .now)
+      let read = readAdditions(of: place, askingLater)
       endReading(since: start)
       state.withLock { $0.additions.all[place] = read }
       report(read.settings, since: PlaceAdditions())
       if case .managedFor = place { noteDoubtful(place) }
     }
+  }
+
+  /// Learns which managed directories are users', so that what is read first counts at once. Call
+  /// it before the store is served: it waits 1 s at most for the name service. Where that does not
+  /// answer in time, the files alone say (`ManagedDirectories`) until it does; then observers are
+  /// notified of the difference.
+  public func learnUsers() {
+    fragments.learnUsers { [weak self] in self?.noteDoubtful(.managed) }
+  }
+
+  /// A thread asks the name service, and the place is looked at again if its answer is new.
+  private var askingLater: FragmentReader.Asking {
+    .later { [weak self] in self?.noteDoubtful(.managed) }
   }
 
   private func readAdditions(
@@ -61,7 +74,7 @@ extension Lists {
   /// look at its files (`ProfileReading.state`). The writer's thread calls it.
   /// - Parameter places: the places to look at, as far as they have been asked for; nil: all.
   public func refreshAdditions(of places: Set<Place>? = nil) {
-    let asking = FragmentReader.Asking.later { [weak self] in self?.noteDoubtful(.managed) }
+    let asking = askingLater
     let all = state.withLock { $0.additions.all }
     for place in places ?? Set(all.keys) {
       guard let known = all[place] else { continue }

@@ -15,8 +15,8 @@ import SystemCalls
 ///
 /// Locks: `state` guards what is known of lists and journal. No list is read or written under it.
 /// `readingAdditions` is held while profiles and fragments are read for the first time, which may
-/// wait for a disk, and 5 s for the name service; `state` and `placeInDoubt` are taken inside of
-/// it, each for a moment.
+/// wait for a disk, and for no other process; `state` and `placeInDoubt` are taken inside of it,
+/// each for a moment.
 public final class Lists: Sendable {
   /// Where lists, journal and lock lie.
   let layout: StoreLayout

@@ -6,11 +6,13 @@ import SystemCalls
 /// `martin.d` may have the lists of the user martin.d, or fragments of the domain martin.
 ///
 /// The name service says which users there are; a name that is not in passwd(5) is looked up with
-/// getent(1). The files say what somebody has put there. Where both are possible, the directory
-/// counts for the user alone, so that nothing is forced on others by mistake.
+/// getent(1), unless there is no source of users but passwd(5). The files say what somebody has put
+/// there. Where both are possible, the directory counts for the user alone, so that nothing is
+/// forced on others by mistake. While the name service does not answer, its last answer counts;
+/// before the first one, the files alone say.
 ///
-/// Threads: any. One lock, held for a look. Only a call with `.now` waits for the name service, 5 s at
-/// most; others go on with what was last known.
+/// Threads: any. One lock, held for a look. Only a call with `.now` waits for the name service, 5 s
+/// at most, and `awaitAnswer`, 1 s; others go on with what was last known.
 public final class ManagedDirectories: Sendable {
   /// What a directory has.
   public enum Kind: Equatable, Sendable {
@@ -36,19 +38,37 @@ public final class ManagedDirectories: Sendable {
     /// Whether the name service knows a user, and until when that counts.
     var all: [String: (isUser: Bool, until: Instant)] = [:]
     var isAsking = false
+
+    /// Those of the names that are known as users'.
+    func users(among names: Set<String>) -> Set<String> {
+      names.filter { all[$0]?.isUser == true }
+    }
   }
 
   private let layout: StoreLayout
   private let directory: String
-  private let answers = Mutex(Answers())
+  private let answers = Monitor(Answers())
   private let asker = BlockingThreads(name: "prefs-name", most: 1)
-  /// Seconds for which an answer of the name service counts.
-  private static let lifetime = 60.0
+  private let served: @Sendable (Set<String>) -> Set<String>?
+  /// Seconds after which the name service is asked again.
+  private let lifetime: Double
+  /// Milliseconds that `awaitAnswer` waits.
+  private static let patience: Int64 = 1000
   private static let list = ".plist"
 
   /// Creates what tells the directories of a store's machine apart.
-  public init(_ layout: StoreLayout) {
-    self.layout = layout
+  public convenience init(_ layout: StoreLayout) {
+    self.init(layout, lifetime: 60) { Account.served(among: $0) }
+  }
+
+  /// - Parameters:
+  ///   - lifetime: seconds after which the name service is asked again.
+  ///   - served: asks it: see `Account.served`.
+  package init(
+    _ layout: StoreLayout, lifetime: Double,
+    served: @escaping @Sendable (Set<String>) -> Set<String>?
+  ) {
+    (self.layout, self.lifetime, self.served) = (layout, lifetime, served)
     directory = layout.directory(.managed)
   }
 
@@ -67,6 +87,13 @@ public final class ManagedDirectories: Sendable {
     let users = users(among: Set(open.keys), asking)
     for (name, domain) in open { kinds[name] = kind(name, domain, isUser: users.contains(name)) }
     return kinds
+  }
+
+  /// Returns when the thread that a call with `.later` has started has an answer, after a second at
+  /// most.
+  public func awaitAnswer() {
+    let end = Instant.now.advanced(milliseconds: Self.patience)
+    _ = answers.wait(until: end) { $0.isAsking ? nil : true }
   }
 
   // MARK: - What the files say
@@ -114,13 +141,15 @@ public final class ManagedDirectories: Sendable {
     let now = Instant.now
     let (known, unsure) = answers.withLock { answers in
       (
-        rest.filter { answers.all[$0]?.isUser == true },
+        answers.users(among: rest),
         rest.filter { name in answers.all[name].map { $0.until <= now } ?? true }
       )
     }
     if unsure.isEmpty { return local.union(known) }
     switch asking {
-    case .now: return local.union(known.subtracting(unsure)).union(ask(for: unsure).users)
+    case .now:
+      _ = ask(for: unsure)
+      return local.union(answers.withLock { $0.users(among: rest) })
     case .later(let learnt): askLater(for: unsure, learnt)
     case .never: break
     }
@@ -135,27 +164,28 @@ public final class ManagedDirectories: Sendable {
     }
     guard isFree else { return }
     let isRunning = asker.run { [self] in
-      let isNew = ask(for: names).isNew
-      answers.withLock { $0.isAsking = false }
+      let isNew = ask(for: names)
+      answers.change { $0.isAsking = false }
       if isNew { learnt() }
     }
-    if !isRunning { answers.withLock { $0.isAsking = false } }
+    if !isRunning { answers.change { $0.isAsking = false } }
   }
 
-  /// Asks the name service, and notes its answer.
-  /// - Returns: which of them are users, and whether that is new for one of them.
-  private func ask(for names: Set<String>) -> (users: Set<String>, isNew: Bool) {
-    let users = Account.served(among: names)
-    let until = Instant.now.advanced(seconds: Self.lifetime)
-    let isNew = answers.withLock { answers in
+  /// Asks the name service, and notes its answer; where it gives none, the last one goes on
+  /// counting.
+  /// - Returns: whether it is another one for one of them.
+  private func ask(for names: Set<String>) -> Bool {
+    let users = served(names)
+    let until = Instant.now.advanced(seconds: lifetime)
+    return answers.withLock { answers in
       var isNew = false
       for name in names {
-        let isUser = users.contains(name)
-        if (answers.all[name]?.isUser ?? false) != isUser { isNew = true }
+        let last = answers.all[name]?.isUser ?? false
+        let isUser = users?.contains(name) ?? last
+        if last != isUser { isNew = true }
         answers.all[name] = (isUser, until)
       }
       return isNew
     }
-    return (users, isNew)
   }
 }

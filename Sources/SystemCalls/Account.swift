@@ -46,20 +46,31 @@ public struct Account: Equatable, Sendable {
     names.intersection(Self.names(in: (try? Files.contents("/etc/passwd", limit: 1 << 24)) ?? []))
   }
 
-  /// Those of the names that users have whom the system's name service knows; none where it does
-  /// not answer. Cost: a program runs for every 1000 names, 5 s at most.
-  public static func served(among names: Set<String>) -> Set<String> {
+  /// Those of the names that users have whom the system's name service knows; nil where it does not
+  /// answer. Cost: a small file is read; where users may be in another source than passwd(5), a
+  /// program runs for every 1000 names, 5 s at most.
+  public static func served(among names: Set<String>) -> Set<String>? {
+    let sources = (try? Files.contents("/etc/nsswitch.conf", limit: 1 << 20)) ?? []
+    if isFileAlone(sources) { return local(among: names) }
     // getent would read a number as one, and an option as one.
     let asked = names.filter { uid_t($0) == nil && !$0.hasPrefix("-") && !$0.isEmpty }.sorted()
     var served: Set<String> = []
     for start in stride(from: 0, to: asked.count, by: 1000) {
       let words = ["passwd"] + asked[start..<min(start + 1000, asked.count)]
       guard let found = try? Child.output("/usr/bin/getent", words, milliseconds: 5000) else {
-        break
+        return nil
       }
       served.formUnion(Self.names(in: found))
     }
     return names.intersection(served)
+  }
+
+  /// Whether lines of nsswitch.conf(5) name passwd(5) as the only source of users.
+  static func isFileAlone(_ bytes: [UInt8]) -> Bool {
+    let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
+    guard let line = lines.first(where: { $0.hasPrefix("passwd:") }) else { return false }
+    let sources = line.dropFirst("passwd:".count).prefix { $0 != "#" }
+    return sources.split { $0 == " " || $0 == "\t" } == ["files"]
   }
 
   /// The names of users in lines of passwd(5).

@@ -205,6 +205,21 @@ import Testing
     }
   }
 
+  @Test("a name service that does not answer holds up no reading of managed lists")
+  func silentNames() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        \(Self.helpers)
+        printf '#!/bin/sh\\nexec sleep 60\\n' > silent; chmod 755 silent
+        give $S/managed/app.d/50-a.plist "$(key A 2)"; give $S/managed/app.plist "$(key B 3)"
+        unshare -m bash -c 'mount --bind silent /usr/bin/getent && defaults read --effective'
+        """)
+      #expect(
+        outcome.output == "app A: 2 (managed, forced)\napp B: 3 (managed, forced)\n", "\(outcome)")
+    }
+  }
+
   @Test("a fragment that is installed, replaced or removed is announced")
   func announced() throws {
     try withMount(prepare: Fixture.make) { (sandbox: Sandbox, _: Mount) throws -> Void in

@@ -32,6 +32,18 @@ import Testing
     #expect(Account.local(among: names) == ["root"] && Account.served(among: names) == ["root"])
   }
 
+  @Test(
+    "where passwd(5) is the only source of users, no other one is asked",
+    arguments: [
+      ("passwd: files\n", true), ("# passwd: x\ngroup: nis\npasswd:\t files # all\n", true),
+      ("passwd: files systemd\n", false), ("passwd: files [NOTFOUND=return] sss\n", false),
+      ("passwd: compat\n", false), ("passwd:\n", false), ("passwd_compat: files\n", false),
+      ("", false),
+    ])
+  func sources(_ text: String, _ isAlone: Bool) {
+    #expect(Account.isFileAlone(Array(text.utf8)) == isAlone, "\(text)")
+  }
+
   @Test("the output of a program is what it wrote, and a program that hangs is ended")
   func output() throws {
     #expect(try Child.output("echo", ["text"], milliseconds: 5000) == Array("text\n".utf8))
