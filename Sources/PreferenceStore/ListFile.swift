@@ -107,7 +107,7 @@ struct ListFile {
         throw .format("\(path): \(error)")
       }
       return Contents(
-        values: ListValues(packingIfLarge: list.values), format: .xml,
+        values: ListValues(packingIfLarge: list.values), format: list.format,
         identity: FileIdentity(status), hidden: list.hidden, statement: statement)
     }
     guard case .dictionary(let values) = document.value else {

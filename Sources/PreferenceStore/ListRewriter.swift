@@ -158,7 +158,9 @@ final class ListRewriter: Sendable {
     base.shareTime()
     var written = Written(
       base: base, identity: domain.identity, format: domain.format, owners: domain.owners)
-    if domain.format == .binary, lists.layout.isMachineWide(location.place), writesXML {
+    if domain.format == .binary, lists.layout.isMachineWide(location.place), writesXML,
+      !domain.hidesValues
+    {
       written.format = .xml
     }
     if !domain.snapshot.changesList, domain.identity != nil {
@@ -206,7 +208,7 @@ final class ListRewriter: Sendable {
   private func replace(
     _ file: ListFile, _ domain: LocationState, _ written: inout Written, _ location: Location
   ) throws(SystemError) {
-    let (content, format) = patch(file, domain, written) ?? encode(written, file, location)
+    let (content, format) = patch(file, domain, written) ?? encode(written, file, domain, location)
     written.base.values =
       format == .binary
       ? (try? ListValues(packing: content)) ?? written.base.values
@@ -282,25 +284,35 @@ final class ListRewriter: Sendable {
   /// reading it three times.
   private static let largestPatch = 4 << 20
 
-  /// An XML list with what the file has for keys that cannot be read; nil where it has none.
-  private func keepingHidden(_ written: Written, _ file: ListFile) -> [UInt8]? {
+  /// The list with what the file has for keys that cannot be read; nil where it has none.
+  private func keepingHidden(
+    _ written: Written, _ file: ListFile, _ location: Location
+  ) -> ([UInt8], Format)? {
     guard let old = (try? Files.contents(file.path, limit: ListFile.largest)) ?? nil,
-      let bytes = ReadableList(old)?.writing(written.base.values.dictionary)
+      let (bytes, format) = ReadableList(old)?.writing(written.base.values.dictionary),
+      bytes.count <= ListFile.largest
     else { return nil }
-    return bytes.count <= ListFile.largest ? bytes : nil
+    if written.format == .json, format == .xml {
+      let why = "JSON cannot hold its values, and XML can keep those that cannot be read"
+      lists.log(.notice("\(location.domain): the list is now an XML one, because \(why)"))
+    }
+    return (bytes, format)
   }
 
   /// Encodes the list in its format; old-style becomes XML. A list that its format cannot hold, or
   /// only in more bytes than can be read again, becomes a binary one, and the log says so. Strings
-  /// of a binary list that are not Unicode keep their bytes.
+  /// of a binary list that are not Unicode keep their bytes. What cannot be read is kept
+  /// (`ReadableList.writing`).
   private func encode(
-    _ written: Written, _ file: ListFile, _ location: Location
+    _ written: Written, _ file: ListFile, _ domain: LocationState, _ location: Location
   ) -> ([UInt8], Format) {
+    if domain.hidesValues, written.identity != nil,
+      let kept = keepingHidden(written, file, location)
+    {
+      return kept
+    }
     let value = Value.dictionary(written.base.values.dictionary)
     let format = written.format == .openStep ? .xml : written.format
-    if format == .xml, written.identity != nil, let bytes = keepingHidden(written, file) {
-      return (bytes, format)
-    }
     do throws(FormatError) {
       let bytes = try Document.write(value, as: format)
       if format == .binary, written.identity != nil {

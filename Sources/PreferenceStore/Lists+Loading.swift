@@ -167,6 +167,7 @@ extension Lists {
       base.modified = list.identity.modified
       domain.snapshot.exists = true
       domain.format = list.format
+      domain.hidesValues = !list.hidden.isEmpty
       domain.identity = list.identity
       domain.size = Int(list.identity.size)
       if list.identity.size == 0, Self.isNew(list.identity) { domain.emptied = .now }

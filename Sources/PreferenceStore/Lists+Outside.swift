@@ -203,6 +203,7 @@ extension StoreState {
     domain.identity = outside.list?.identity
     domain.size = Int(outside.list?.identity.size ?? 0)
     if let format = outside.list?.format { domain.format = format }
+    domain.hidesValues = outside.list?.hidden.isEmpty == false
     domain.failure = nil
     let hasChanges = domain.snapshot.changesList
     domain.snapshot.exists =

@@ -7,6 +7,8 @@ import SystemCalls
 struct LocationState: Sendable {
   var snapshot = LocationSnapshot()
   var format = Format.binary
+  /// Whether the list may have keys whose values cannot be read.
+  var hidesValues = false
   /// The state of the list that `snapshot.base` was read from or written to; nil: no list.
   var identity: FileIdentity?
   /// The number of the last journal record about this location.

@@ -6,12 +6,13 @@ public enum Document {
   /// hexadecimal digit, a blank, `*` or `>` follows the `<`, old-style data is tried first. Anything
   /// else is read as JSON and, if it is not JSON, as an old-style list. UTF-16 and UTF-32 with a byte
   /// order mark, UTF-16 without one, and XML that declares an encoding of one byte for each character
-  /// (ISO-8859-1, windows-1252 and others) are converted to UTF-8 first.
+  /// (ISO-8859-1, windows-1252 and others) are converted to UTF-8 first. XML that declares one of
+  /// several bytes (Shift_JIS, GB18030) is read where it has ASCII alone.
   ///
   /// Odd lists have the values that they have in Foundation. What follows an XML list is ignored.
   /// In XML, the 30th of February is a day in March and second 60 the next minute, base64 ends with
-  /// its last whole group, and a `<key>` in the place of a value is a string. A text of nothing but
-  /// blanks and comments is an empty dictionary.
+  /// its last whole group, and a `<key>` in the place of a value is a string. In old-style text, half
+  /// of a surrogate pair is U+FFFD. A text of nothing but blanks and comments is an empty dictionary.
   ///
   /// Cost: O(size). Never traps, whatever the bytes.
   public static func read(
@@ -26,6 +27,7 @@ public enum Document {
     if let recoded = RecodedText.recode(bytes) {
       return try readText(recoded[...], isRecoded: true, limits: limits)
     }
+    try RecodedText.requireReadable(bytes)
     let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
     return try readText(
       bytes.starts(with: mark) ? bytes.dropFirst(3) : bytes[...], isRecoded: false, limits: limits)
@@ -114,7 +116,8 @@ public enum Document {
       let next = start.dropFirst().first
       let isData = next == UInt8(ascii: "*") || next == UInt8(ascii: ">") || next?.isBlank == true
       if isData || next?.hexValue != nil,
-        let value = try? parse(text, OpenStepParser(limits: limits, size: text.count))
+        let value = try? parse(
+          text, OpenStepParser(limits: limits, size: text.count, isLenient: true))
       {
         return (value, .openStep)
       }
@@ -133,7 +136,8 @@ public enum Document {
       json = error
     }
     do {
-      let parser = OpenStepParser(limits: limits, size: text.count, readsBlank: !text.isEmpty)
+      let parser = OpenStepParser(
+        limits: limits, size: text.count, readsBlank: !text.isEmpty, isLenient: true)
       return (try parse(text, parser), .openStep)
     } catch {
       throw (json.offset ?? 0) > (error.offset ?? 0) ? json : error
@@ -201,11 +205,27 @@ enum RecodedText {
 
   /// Whether XML declares no encoding, or one that needs no conversion.
   static func declaresUTF8(_ bytes: [UInt8]) -> Bool {
+    declared(bytes).map { XMLParser.encodings.contains($0.lowercased()) } ?? true
+  }
+
+  /// Throws where XML that could not be converted declares another encoding. The tables of encodings
+  /// of several bytes are large, and a static program has none.
+  static func requireReadable(_ bytes: [UInt8]) throws(FormatError) {
+    guard let name = declared(bytes), !declaresUTF8(bytes) else { return }
+    throw FormatError(
+      .xml, offset: 0, line: 1,
+      ByteEncoding.named(name) != nil
+        ? "text that is not \(name)"
+        : "the encoding \(name) is not supported (use UTF-8 or UTF-16)")
+  }
+
+  /// The encoding that XML declares.
+  private static func declared(_ bytes: [UInt8]) -> String? {
     let head = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes.dropFirst(3) : bytes[...]
-    guard head.starts(with: "<?xml".utf8), let end = head.prefix(256).firstIndex(of: 0x3E),
-      let name = String(decoding: head[..<end], as: UTF8.self).quoted(after: "encoding=")
-    else { return true }
-    return XMLParser.encodings.contains(name.lowercased())
+    guard head.starts(with: "<?xml".utf8), let end = head.prefix(256).firstIndex(of: 0x3E) else {
+      return nil
+    }
+    return String(decoding: head[..<end], as: UTF8.self).quoted(after: "encoding=")
   }
 
   private static let multiByte = [

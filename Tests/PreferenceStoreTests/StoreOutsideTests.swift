@@ -71,6 +71,45 @@ import Testing
     }
   }
 
+  /// A list with the keys `Good`, which is 1, and `Bad`, which cannot be read; and what a list that
+  /// is written anew has of `Bad`.
+  private static let badLists: [(format: String, list: [UInt8], kept: [UInt8])] = [
+    (
+      "binary",
+      // A dictionary of 1 and a UUID.
+      Array("bplist00".utf8) + [0xD2, 1, 3, 2, 4, 0x54] + Array("Good".utf8) + [0x10, 1, 0x53]
+        + Array("Bad".utf8) + [0x0E] + Array(1...16) + [8, 13, 18, 20, 24]
+        + [0, 0, 0, 0, 0, 0, 1, 1] + [0, 0, 0, 0, 0, 0, 0, 5] + [0, 0, 0, 0, 0, 0, 0, 0]
+        + [0, 0, 0, 0, 0, 0, 0, 41],
+      [0x0E] + Array(1...16)
+    ),
+    ("old-style", Array("{ Bad = <0g>; Good = <*I1>; }".utf8), Array("[CDATA[<0g>]]".utf8)),
+    ("JSON", Array("{\"Bad\": null, \"Good\": 1}".utf8), Array("\"Bad\": null".utf8)),
+  ]
+
+  @Test("in each format, such a value is kept by every rewrite, until its key is set")
+  func hiddenValues() throws {
+    for (format, list, kept) in Self.badLists {
+      try withSandbox { sandbox in
+        let file = URL(fileURLWithPath: sandbox.config + "/d.plist")
+        try Data(list).write(to: file)
+        // The next owner knows of it, too.
+        for number: Value in [2, 3] {
+          let test = try TestStore(sandbox)
+          #expect(try test.get("Good") != nil && test.get("Bad") == nil, "\(format)")
+          _ = try test.store.commit([.init(TestStore.user, .set("Good", number, .canonical))])
+          try test.store.checkpoint(TestStore.user)
+          #expect(try Data(contentsOf: file).range(of: Data(kept)) != nil, "\(format)")
+        }
+        let test = try TestStore(sandbox)
+        _ = try test.store.commit([.init(TestStore.user, .set("Bad", "new", .canonical))])
+        try test.store.checkpoint(TestStore.user)
+        #expect(try Data(contentsOf: file).range(of: Data(kept)) == nil, "\(format)")
+        #expect(try test.get("Good") == 3 && test.get("Bad") == "new", "\(format)")
+      }
+    }
+  }
+
   @Test("strings of a binary list that are not Unicode keep their bytes until their key is set")
   func oddStrings() throws {
     try withSandbox { sandbox in

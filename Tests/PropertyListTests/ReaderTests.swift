@@ -55,7 +55,7 @@ import Testing
     ("<plist><date>2020-1-1T00:00:00Z</date></plist>", "date"),
     ("<?xml version=\"1.0\" encoding=\"bogus\"?><plist><string/></plist>", "encoding"),
     ("{ a = b }", "';'"), ("( a b )", "','"), ("{ a = <0>; }", "odd"),
-    ("{ a = b; } c", "after the end"), ("{ a = \"\\Ud83c\\n\\Udf88\"; }", "surrogate"),
+    ("{ a = b; } c", "after the end"),
     ("<!DOCTYPE plist [ <!-- don't ]><plist><string/></plist>", "ends too early"),
     ("bplist00", "header"), (String(repeating: "[", count: 600), "nested deeper"),
     (String(repeating: "(", count: 600), "nested deeper"),
@@ -106,7 +106,7 @@ import Testing
 
 /// Makes a binary list of these objects, with one-byte offsets and references; the first object
 /// is the root.
-private func list(_ objects: [[UInt8]]) -> [UInt8] {
+func binaryList(_ objects: [[UInt8]]) -> [UInt8] {
   var bytes = Array("bplist00".utf8)
   var offsets: [UInt8] = []
   for object in objects {
@@ -121,6 +121,7 @@ private func list(_ objects: [[UInt8]]) -> [UInt8] {
 
 @Suite("Odd lists that Foundation reads") struct OddListTests {
   private static let xml = "<plist><dict><key>a</key><integer>1</integer></dict></plist>"
+  private static let zeros = [UInt8](repeating: 0, count: 15)
   private static func plist(_ element: String) -> [UInt8] { text("<plist>\(element)</plist>") }
   private static func date(_ seconds: Double) -> Value { .date(AbsoluteTime(seconds: seconds)) }
   private static func encoded(_ encoding: String, _ byte: UInt8) -> [UInt8] {
@@ -184,15 +185,21 @@ private func list(_ objects: [[UInt8]]) -> [UInt8] {
     ("old-style data of blanks", text("< >"), .data([]), true),
     ("\\u without digits", text("{ p = \"C:\\users\\u12\"; }"), ["p": "C:usersu12"], false),
     ("\\U without digits", text("{ p = \"C:\\Users\"; }"), ["p": "C:Users"], false),
-    ("a byte that is not ASCII", list([[0x52, 0x61, 0xE9]]), "aé", true),
-    ("half of a surrogate pair", list([[0x62, 0, 0x61, 0xD8, 0x3C]]), "a\u{FFFD}", false),
+    (
+      "half of a surrogate pair in old-style text", text("{ a = \"\\Ud83c\\n\\Udf88b\"; }"),
+      ["a": "\u{FFFD}\n\u{FFFD}b"], false
+    ),
+    ("a count of 16 bytes", binaryList([[0x4F, 0x14] + zeros + [1, 0x78]]), .data([0x78]), true),
+    ("a UID of 16 bytes", binaryList([[0x8F] + zeros + [7]]), .uid(7), false),
+    ("a byte that is not ASCII", binaryList([[0x52, 0x61, 0xE9]]), "aé", true),
+    ("half of a surrogate pair", binaryList([[0x62, 0, 0x61, 0xD8, 0x3C]]), "a\u{FFFD}", false),
     (
       "two equal keys of a binary list",
-      list([[0xD2, 1, 1, 2, 3], [0x51, 0x61], [0x10, 1], [0x10, 2]]), ["a": 1], true
+      binaryList([[0xD2, 1, 1, 2, 3], [0x51, 0x61], [0x10, 1], [0x10, 2]]), ["a": 1], true
     ),
     (
       "equal keys of a binary list that are two objects",
-      list([[0xD2, 1, 4, 2, 3], [0x51, 0x61], [0x10, 1], [0x10, 2], [0x51, 0x61]]), ["a": 1],
+      binaryList([[0xD2, 1, 4, 2, 3], [0x51, 0x61], [0x10, 1], [0x10, 2], [0x51, 0x61]]), ["a": 1],
       true
     ),
     ("two equal keys of an old-style list", text("{ a = b; a = c; }"), ["a": "c"], true),
@@ -220,24 +227,41 @@ private func list(_ objects: [[UInt8]]) -> [UInt8] {
       Self.xml + " x", Self.xml + Self.xml, " \n", "/* a */",
       "<dict><key>a</key><data>AAE</data></dict>", "<dict><key>a</key><key>b</key></dict>",
       "<dict><key>a</key><date>2020-02-30T00:00:00Z</date></dict>",
-      "<dict><key>a</key><integer>- 5</integer></dict>",
+      "<dict><key>a</key><integer>- 5</integer></dict>", "{ a = \"\\Ud83c\"; }",
     ] {
       #expect(Recogniser.value(of: Array(text.utf8), kind: .dictionary) == nil, "\(text)")
     }
   }
 }
 
+@Suite("Encodings that are not read") struct EncodingTests {
+  @Test(
+    "a list in such an encoding is refused, and the error says why",
+    arguments: [
+      ("Shift_JIS", "the encoding Shift_JIS is not supported (use UTF-8 or UTF-16)"),
+      ("GB18030", "the encoding GB18030 is not supported (use UTF-8 or UTF-16)"),
+      ("UTF-16", "the encoding UTF-16 is not supported (use UTF-8 or UTF-16)"),
+      ("windows-1252", "text that is not windows-1252"),
+    ])
+  func refused(_ encoding: String, _ reason: String) {
+    let text = "<?xml version=\"1.0\" encoding=\"\(encoding)\"?><plist><string>"
+    let bytes = Array(text.utf8) + [0x81, 0x40] + Array("</string></plist>".utf8)
+    let error = #expect(throws: FormatError.self) { try Document.read(bytes) }
+    #expect(error?.reason == reason && error?.format == .xml)
+  }
+}
+
 @Suite("Hostile binary lists") struct HostileBinaryTests {
   @Test("an array that contains itself is refused") func cycle() {
-    #expect(throws: FormatError.self) { try Document.read(list([[0xA1, 0]])) }
-    #expect(throws: FormatError.self) { try Document.read(list([[0xA1, 1], [0xA1, 0]])) }
+    #expect(throws: FormatError.self) { try Document.read(binaryList([[0xA1, 0]])) }
+    #expect(throws: FormatError.self) { try Document.read(binaryList([[0xA1, 1], [0xA1, 0]])) }
   }
 
   @Test("a bomb of shared arrays is refused by its unfolded size") func bomb() {
     let levels = (0..<24).map { level -> [UInt8] in
       [0xA4] + Array(repeating: UInt8(level + 1), count: 4)
     }
-    #expect(throws: FormatError.self) { try Document.read(list(levels + [[0x09]])) }
+    #expect(throws: FormatError.self) { try Document.read(binaryList(levels + [[0x09]])) }
   }
 
   @Test("counts, sizes and references beyond the list are refused") func bounds() {
@@ -247,10 +271,10 @@ private func list(_ objects: [[UInt8]]) -> [UInt8] {
       [0x5F, 0x10], [0x33, 0], [0x14, 1], [0x15], [0x4F, 0x09], [0xD1, 0, 0], [0x61, 0xD8],
       [0xC1, 0], [0x00],
     ] {
-      #expect(throws: FormatError.self, "\(object)") { try Document.read(list([object])) }
+      #expect(throws: FormatError.self, "\(object)") { try Document.read(binaryList([object])) }
     }
     for index in 0..<32 {
-      var bytes = list([[0xA1, 1], [0x09]])
+      var bytes = binaryList([[0xA1, 1], [0x09]])
       bytes[bytes.count - 1 - index] = 0xFF
       _ = try? Document.read(bytes)
     }
@@ -258,8 +282,8 @@ private func list(_ objects: [[UInt8]]) -> [UInt8] {
 
   @Test("16-byte integers of both signs are read") func wide() throws {
     let negative: [UInt8] = [0x14] + Array(repeating: 0xFF, count: 16)
-    #expect(try Document.read(list([negative])).value == -1)
+    #expect(try Document.read(binaryList([negative])).value == -1)
     let large: [UInt8] = [0x14] + Array(repeating: 0, count: 8) + Array(repeating: 0xFF, count: 8)
-    #expect(try Document.read(list([large])).value == .integer(WideInteger(UInt64.max)))
+    #expect(try Document.read(binaryList([large])).value == .integer(WideInteger(UInt64.max)))
   }
 }

@@ -110,13 +110,14 @@ struct BinaryList {
   private func longExtent(at offset: Int, unit: Int) throws(FormatError) -> (start: Int, count: Int)
   {
     let marker = offset + 1
-    guard marker < layout.offsetTable, bytes[marker] >> 4 == 1, bytes[marker] & 15 <= 3 else {
+    guard marker < layout.offsetTable, bytes[marker] >> 4 == 1 else {
       throw failure(marker, "expected a count")
     }
     let size = 1 << Int(bytes[marker] & 15)
     try require(marker, 1 + size)
     let start = marker + 1 + size
-    let count = number(at: marker + 1, size: size)
+    // As in Foundation, the last 64 bits count.
+    let count = number(at: start - min(size, 8), size: min(size, 8))
     guard count <= UInt64(layout.offsetTable - start) / UInt64(unit) else {
       throw failure(offset, "an object of \(count) items does not fit")
     }
@@ -168,10 +169,14 @@ extension BinaryList {
     case 0x6:
       let (start, count) = try extent(at: offset, unit: 2)
       return (.string(utf16(start, count)), count / 32)
-    case 0x8 where marker & 15 < 8:
+    case 0x8:
       let size = Int(marker & 15) + 1
       try require(offset, 1 + size)
-      return (.uid(number(at: offset + 1, size: size)), 0)
+      let (low, end) = (min(size, 8), offset + 1 + size)
+      guard bytes[offset + 1..<end - low].allSatisfy({ $0 == 0 }) else {
+        throw failure(offset, "a UID beyond 64 bits")
+      }
+      return (.uid(number(at: end - low, size: low)), 0)
     default: throw unknown(offset)
     }
   }

@@ -136,9 +136,16 @@ struct BinaryReader {
     deepest = depth
     // Containers are read by a function of their own, so that each level uses less of the stack.
     let kind = list.bytes[offset] >> 4
-    let value =
-      kind == 0xA || kind == 0xD
-      ? try container(at: offset, depth: depth) : try leaf(at: offset)
+    let value: Value
+    do throws(FormatError) {
+      value =
+        kind == 0xA || kind == 0xD
+        ? try container(at: offset, depth: depth) : try leaf(at: offset)
+    } catch {
+      // The reader may go on with another pair (`readPair`).
+      states[reference] = state
+      throw error
+    }
     if state == .unread {
       states[reference] = .read
     } else {
@@ -179,14 +186,14 @@ extension BinaryReader {
 
   /// Reads the object that the reference at the position refers to.
   @inline(__always)
-  private mutating func item(at position: Int, depth: Int) throws(FormatError) -> Value {
+  mutating func item(at position: Int, depth: Int) throws(FormatError) -> Value {
     try object(try list.reference(at: position), depth: depth)
   }
 
   /// Reads the string that the reference at the position refers to, as a key. An ASCII string, as
   /// nearly all keys are, is copied directly to the document's block of keys.
   @inline(__always)
-  private mutating func key(at position: Int, depth: Int) throws(FormatError) -> Key {
+  mutating func key(at position: Int, depth: Int) throws(FormatError) -> Key {
     let reference = try list.reference(at: position)
     let offset = try list.offset(of: reference)
     guard list.bytes[offset] & 0xF0 == 0x50, let text = try list.ascii(at: offset) else {
@@ -218,5 +225,34 @@ extension BinaryReader {
       let key = try key(at: position, depth: depth)
       return (key, try item(at: position + count * size, depth: depth))
     }
+  }
+}
+
+// MARK: - Pair by pair
+
+extension BinaryReader {
+  /// Begins to read the root, if it is a dictionary, for `readPair`. Throws for another one.
+  mutating func readRoot() throws(FormatError) -> (start: Int, count: Int) {
+    let offset = try list.offset(of: list.layout.top)
+    guard list.bytes[offset] >> 4 == 0xD else {
+      throw list.failure(offset, "expected a dictionary")
+    }
+    let root = try list.extent(at: offset, unit: 2 * list.layout.referenceSize)
+    try open(2 * root.count, at: offset)
+    try beginRoot()
+    return root
+  }
+
+  /// Reads one pair of the root. Where that throws, the other pairs can still be read; what was read
+  /// counts towards the limits nevertheless.
+  /// - Parameter name: becomes the key, if that can be read.
+  mutating func readPair(
+    _ position: Int, of root: (start: Int, count: Int), _ name: inout Key?
+  ) throws(FormatError) -> (key: Key, value: Value) {
+    let size = list.layout.referenceSize
+    let place = root.start + position * size
+    let key = try key(at: place, depth: 1)
+    name = key
+    return (key, try item(at: place + root.count * size, depth: 1))
   }
 }

@@ -25,6 +25,35 @@ struct BinaryWriter {
     return writer.sink.finish()
   }
 
+  /// Returns a list with the values, and with pairs of another list as they are. Those come first in
+  /// the file and last in the dictionary: what an owner adds behind the last object
+  /// (a comment before the table of offsets) is never a part of an object whose end is not known.
+  static func write(
+    _ values: ValueDictionary, keeping kept: [Key: [UInt8]], _ others: KeptObjects
+  ) -> [UInt8] {
+    let value = Value.dictionary(values)
+    var writer = BinaryWriter(
+      objects: value.objectCount + others.objects.count,
+      room: 64 + value.extent(of: 12) + others.size, keeping: kept)
+    // The root, which the others may contain, is object 0.
+    writer.offsets.append(0)
+    for object in others.objects { writer.add(object, of: others.list) }
+    writer.offsets[0] = writer.sink.count
+    writer.addContents(values, and: others.pairs)
+    writer.finish(top: 0)
+    return writer.sink.finish()
+  }
+
+  /// Writes an object of another list. Offset 0 is outside of the objects.
+  private mutating func add(_ object: KeptObjects.Object, of list: BinaryList) {
+    guard !object.isOutside else { return offsets.append(0) }
+    offsets.append(sink.count)
+    let bytes = UnsafeRawBufferPointer(rebasing: list.bytes[object.bytes])
+    sink.append(bytes.assumingMemoryBound(to: UInt8.self))
+    var place = reserve(object.references.count)
+    for reference in object.references { set(&place, reference) }
+  }
+
   /// - Parameter objects: an upper bound for their number.
   private init(objects: Int, room: Int, keeping kept: [Key: [UInt8]]) {
     self.kept = kept
@@ -139,14 +168,25 @@ struct BinaryWriter {
 
   private mutating func add(_ items: ValueDictionary) -> Int {
     let object = begin()
-    addHead(0xD0, count: items.count)
-    var keyReference = reserve(2 * items.count)
-    var valueReference = keyReference + items.count * referenceSize
+    addContents(items)
+    return object
+  }
+
+  private mutating func addContents(
+    _ items: ValueDictionary, and others: [(key: Int?, value: Int?)] = []
+  ) {
+    let count = items.count + others.count
+    addHead(0xD0, count: count)
+    var keyReference = reserve(2 * count)
+    var valueReference = keyReference + count * referenceSize
     for item in items.sortedItems {
       set(&keyReference, add(item.key))
       set(&valueReference, add(item.value))
     }
-    return object
+    for pair in others {
+      set(&keyReference, pair.key)
+      set(&valueReference, pair.value)
+    }
   }
 
   /// Reserves room for references, because the objects of a container follow it.
@@ -157,9 +197,10 @@ struct BinaryWriter {
     return start
   }
 
-  /// Writes a reference at the reserved offset, and moves the offset to the next one.
-  private mutating func set(_ place: inout Int, _ reference: Int) {
-    sink.set(place, bigEndian: UInt64(reference), size: referenceSize)
+  /// Writes a reference at the reserved offset, and moves the offset to the next one. nil is a
+  /// reference to no object: the size is such that there are fewer than its largest number.
+  private mutating func set(_ place: inout Int, _ reference: Int?) {
+    sink.set(place, bigEndian: reference.map { UInt64($0) } ?? .max, size: referenceSize)
     place += referenceSize
   }
 

@@ -30,7 +30,7 @@ extension OpenStepParser {
       state = .escape
       return
     }
-    guard highSurrogate == nil else { throw failure("half of a surrogate pair") }
+    try endSurrogate()
     if byte == quote { try endString() } else { token.append(byte) }
   }
 
@@ -56,7 +56,7 @@ extension OpenStepParser {
   mutating func consumeEscape(_ byte: UInt8) throws(FormatError) {
     state = .quoted
     let isUnicode = byte == UInt8(ascii: "U") || byte == UInt8(ascii: "u")
-    guard highSurrogate == nil || isUnicode else { throw failure("half of a surrogate pair") }
+    if !isUnicode { try endSurrogate() }
     switch byte {
     case UInt8(ascii: "a"): token.append(7)
     case UInt8(ascii: "b"): token.append(8)
@@ -95,10 +95,9 @@ extension OpenStepParser {
     // after any other backslash (C:\users).
     if digits == 4 || digits > 0 && escape.first == UInt8(ascii: "U") {
       try endUnicode()
-    } else if highSurrogate == nil {
-      token.append(contentsOf: escape)
     } else {
-      throw failure("half of a surrogate pair")
+      try endSurrogate()
+      token.append(contentsOf: escape)
     }
     state = .quoted
     try consumeInQuoted(byte)
@@ -111,9 +110,22 @@ extension OpenStepParser {
     case (let high?, 0xDC00...0xDFFF):
       highSurrogate = nil
       append(Unicode.Scalar(0x10000 + (high - 0xD800) << 10 + (number - 0xDC00)) ?? "\u{FFFD}")
-    case (.some, _), (nil, 0xDC00...0xDFFF): throw failure("half of a surrogate pair")
+    case (.some, _):
+      try endSurrogate()
+      try endUnicode()
+    case (nil, 0xDC00...0xDFFF): try appendHalf()
     default: append(Unicode.Scalar(number) ?? "\u{FFFD}")
     }
+  }
+
+  /// Ends the first half of a surrogate pair that no second half follows.
+  private mutating func endSurrogate() throws(FormatError) {
+    if highSurrogate.take() != nil { try appendHalf() }
+  }
+
+  private mutating func appendHalf() throws(FormatError) {
+    guard isLenient else { throw failure("half of a surrogate pair") }
+    append("\u{FFFD}")
   }
 
   mutating func append(_ scalar: Unicode.Scalar) {

@@ -35,6 +35,7 @@ struct OpenStepParser: TextParser {
 
   /// Whether nothing but blanks and comments is an empty dictionary.
   private let readsBlank: Bool
+  let isLenient: Bool
   /// The bytes of a `\U` or `\u` escape so far, without the backslash.
   var escape: [UInt8] = []
 
@@ -43,8 +44,11 @@ struct OpenStepParser: TextParser {
   ///   - size: the size of the document in bytes, or 0 if it is not known.
   ///   - readsBlank: whether nothing but blanks and comments is an empty dictionary, as in
   ///     Foundation. It is no value that somebody writes.
-  init(limits: Limits = .standard, size: Int = 0, readsBlank: Bool = false) {
-    self.readsBlank = readsBlank
+  ///   - isLenient: whether half of a surrogate pair is U+FFFD, as in Foundation.
+  init(
+    limits: Limits = .standard, size: Int = 0, readsBlank: Bool = false, isLenient: Bool = false
+  ) {
+    (self.readsBlank, self.isLenient) = (readsBlank, isLenient)
     builder = ValueBuilder(limits: limits, size: size)
     (state, afterComment) = (.value, .value)
   }

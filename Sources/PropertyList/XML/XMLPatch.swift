@@ -57,13 +57,11 @@ public enum XMLPatch {
   /// - Parameter blank: what stands before the pair.
   private static func text(_ key: Key, _ value: Value, _ blank: some Sequence<UInt8>) -> [UInt8]? {
     guard let written = try? XMLWriter.write(value, depth: 1),
-      let name = try? XMLWriter.write(.string(key.string), depth: 0)
+      let name = XMLWriter.element(of: key)
     else { return nil }
-    // <string>KEY</string>
-    let text = name.dropFirst("<string>".utf8.count).dropLast("</string>".utf8.count)
     let indent = Array(Array(blank).reversed().prefix { $0 == 0x20 || $0 == 0x09 }.reversed())
     let line: [UInt8] = blank.contains(0x0D) ? [0x0D, 0x0A] : [0x0A]
-    return Array(blank) + Array("<key>".utf8) + text + Array("</key>".utf8)
+    return Array(blank) + name
       + (blank.contains(0x0A) ? line + indent : []) + written
   }
 }
@@ -93,7 +91,8 @@ private struct XMLOutline {
     var utf8 = UTF8Validator()
     let isUTF8 = bytes.withUnsafeBufferPointer { utf8.feed($0) } && utf8.isComplete
     if isUTF8, bytes.withUnsafeBufferPointer({ read($0, from: first) }) { return }
-    guard RecodedText.recode(bytes) == nil, let list = ReadableList(bytes) else { return nil }
+    guard RecodedText.recode(bytes) == nil, let list = ReadableList(bytes), list.format == .xml
+    else { return nil }
     pairs = []
     var end = list.start
     for (key, place, isHidden) in list.pairs {

@@ -4,15 +4,9 @@
 /// There is no skeleton of a list that ends too early, so one that is just being written is never
 /// taken for whole.
 struct XMLSkeleton {
-  /// The elements of a pair.
-  struct Pair {
-    var key: Range<Int>
-    var value: Range<Int>
-  }
-
   /// The end of the tag that opens the dictionary.
   private(set) var start = 0
-  private(set) var pairs: [Pair] = []
+  private(set) var pairs: [PairPlace] = []
   private let bytes: UnsafeBufferPointer<UInt8>
   /// The next byte.
   private var index = 0
@@ -68,7 +62,7 @@ struct XMLSkeleton {
     guard skipBetween() else { return nil }
     let second = index
     guard let element = readTag(), element.kind != .closes, skipElement(element) else { return nil }
-    pairs.append(Pair(key: key, value: second..<index))
+    pairs.append(PairPlace(key: key, value: second..<index))
     return false
   }
 

@@ -46,6 +46,14 @@ struct XMLWriter {
     return Array(writer.sink.finish().dropFirst(depth).dropLast())
   }
 
+  /// Returns the element of a key; nil where XML cannot hold it.
+  static func element(of key: Key, _ dialect: Dialect = .portable) -> [UInt8]? {
+    guard let name = try? write(.string(key.string), depth: 0, dialect) else { return nil }
+    // <string>KEY</string>
+    let text = name.dropFirst("<string>".utf8.count).dropLast("</string>".utf8.count)
+    return Array("<key>".utf8) + text + Array("</key>".utf8)
+  }
+
   private init(_ dialect: Dialect, room: Int) {
     self.dialect = dialect
     sink = ByteSink(room: room)
