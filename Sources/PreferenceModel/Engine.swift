@@ -89,6 +89,10 @@ public protocol Engine: ChangeService {
   /// Whether a removal of a key of the domain removes a value that was found at the location.
   func reaches(_ location: Location, of domain: DomainName) -> Bool
 
+  /// The place that gets a key that is made, unless the rules of writes choose another one of the
+  /// user's.
+  var placeOfNew: Place { get }
+
   /// What a change of the store means for the domains and keys of this engine. The notice has no
   /// author. It asks places, but only for lists that are in memory or that the change concerns.
   func notice(of changeset: Changeset) -> Notice
@@ -122,6 +126,9 @@ extension Engine {
   public func load(_ domain: DomainName) { _ = try? keys(of: domain) }
 
   public func hasManyKeys(_ domain: DomainName) -> Bool { false }
+
+  /// The user's list.
+  public var placeOfNew: Place { .user }
 
   /// There is no such domain.
   public func isUnmade(_ domain: DomainName) -> Bool { false }

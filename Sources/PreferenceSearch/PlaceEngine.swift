@@ -70,6 +70,8 @@ final class PlaceEngine: Engine {
     location == Location(place, domain) && place != .arguments
   }
 
+  var placeOfNew: Place { place }
+
   func domainsNeeded(for key: Key?, in domain: DomainName) -> [DomainName] {
     // The schema of a domain, which judges registered defaults too, is read with its lists.
     volatile == nil || place == .registered && search.usesSchemas ? [domain] : []

@@ -53,7 +53,8 @@ final class ValueReader {
     guard let awaited = awaited(path, over: found) else { return found }
     let metadata = Metadata(text: [], modified: awaited.since, mode: awaited.mode)
     let empty = options.kind == .dictionary ? Value.dictionary([:]) : .string("")
-    return Resolution(StoredValue(empty, metadata), location: awaited.location)
+    return Resolution(
+      StoredValue(empty, metadata), location: awaited.location, isReadOnly: false)
   }
 
   /// Returns what is awaited of the key; nil where the domain has it, or nobody is making it.

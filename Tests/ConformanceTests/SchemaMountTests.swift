@@ -236,6 +236,25 @@ import Testing
     }
   }
 
+  @Test("so it is in the view of one place: a key has the type's empty value, or is not made")
+  func touchedInPlaces() throws {
+    try withMount(prepare: prepare) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        exec 2>/dev/null; for place in host any-user managed registered; do
+          mkdir $M/.prefs/places/$place/e; cd $M/.prefs/places/$place/e
+          touch Blob Needed; touch Wrap && echo made; touch Width Margins Theme; sleep 1.2
+          echo $place $(ls) $(getfattr --only-values -n user.prefs.type Blob)
+          echo x > Width && echo set; echo 15 > Width; getfattr --only-values -n user.prefs.type Width; echo
+        done
+        """)
+      let expected = ["host", "any-user", "managed", "registered"].map {
+        "\($0) Blob Needed data\ninteger\n"
+      }
+      #expect(outcome.output == expected.joined(), "\(outcome)")
+    }
+  }
+
   @Test("a default opens by name, is listed with list=all, and comes back when its key is removed")
   func defaults() throws {
     try withMount(prepare: prepare) { (sandbox: Sandbox, _: Mount) throws -> Void in

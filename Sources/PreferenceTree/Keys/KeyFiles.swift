@@ -212,8 +212,10 @@ final class KeyFiles {
   /// Where a key that is made is kept: where it was, if it has departed a moment ago, or else where
   /// new ones are.
   private func placeOfNew(_ path: KeyPath) -> Location {
+    let usual = engine.placeOfNew
     let former = departures.former(path)?.place
-    return Location(former == .host || former == .cloud ? former ?? .user : .user, path.domain)
+    let isOther = usual == .user && (former == .host || former == .cloud)
+    return Location(isOther ? former ?? usual : usual, path.domain)
   }
 
   /// The intent by which the engine refuses to make a key that somebody else has made: none is
