@@ -123,7 +123,7 @@ static void prefs_backend_class_init(PrefsBackendClass *class) {
 
 static void prefs_backend_class_finalize(PrefsBackendClass *class) { (void)class; }
 
-void g_io_module_load(GIOModule *module) {
+G_MODULE_EXPORT void g_io_module_load(GIOModule *module) {
   // The watching thread's code must stay.
   g_type_module_use(G_TYPE_MODULE(module));
   prefs_backend_register_type(G_TYPE_MODULE(module));
@@ -131,9 +131,9 @@ void g_io_module_load(GIOModule *module) {
       G_SETTINGS_BACKEND_EXTENSION_POINT_NAME, prefs_backend_get_type(), "prefsfs", -1);
 }
 
-void g_io_module_unload(GIOModule *module) { (void)module; }
+G_MODULE_EXPORT void g_io_module_unload(GIOModule *module) { (void)module; }
 
-char **g_io_module_query(void) {
+G_MODULE_EXPORT char **g_io_module_query(void) {
   char *points[] = {G_SETTINGS_BACKEND_EXTENSION_POINT_NAME, NULL};
   return g_strdupv(points);
 }
