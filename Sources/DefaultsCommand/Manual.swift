@@ -51,6 +51,7 @@ enum Manual {
       "shows what counts, from where, whether it is forced"),
     Form("import-from dconf|gsettings [FILE]", "prints other preferences as a document for apply"),
     Form("import-from kconfig FILE...", "the same for files of KDE"),
+    Form("gsettings on|off", "whether programs that use GSettings keep preferences in the mount"),
     Form("describe DOMAIN [KEY]", "says what a domain's schema says of its keys"),
     Form("describe -k WORD", "names the keys whose schemas say something about the word"),
     Form("changed [DOMAIN]", "shows what is set and is not the default"),
@@ -151,6 +152,7 @@ enum Manual {
   private static let files = [
     Form("~/.config/DOMAIN.plist", "the user's lists, or in $XDG_CONFIG_HOME"),
     Form("~/.config/ByHost/DOMAIN.HOST.plist", "the user's lists for this host"),
+    Form("~/.config/environment.d/60-prefsfs-gsettings.conf", "what gsettings on has written"),
     Form("~/.local/state/prefsfs", "journal, keys of the cloud; or in $XDG_STATE_HOME"),
     Form("/etc/preferences", "the machine's lists; in managed, forced lists and profiles"),
   ]

@@ -6,7 +6,7 @@ enum Verb: String, CaseIterable {
   case explain, watch, apply, synchronize, suites, profiles, cloud, history, undo, record, diff
   case declared, undeclare, check
   case importFrom = "import-from"
-  case describe, changed, lint, schema, complete
+  case describe, changed, lint, schema, complete, gsettings
 
   /// Creates the verb with the name, without regard to case; `remove` is `delete`.
   init?(_ name: String) {
@@ -98,6 +98,7 @@ enum Verb: String, CaseIterable {
     case .schema: try SchemaVerb.run(&arguments)
     case .complete: try Complete.run(&arguments)
     case .undeclare: return try Declared.undeclare(&arguments)
+    case .gsettings: try GSettingsSwitch.run(&arguments)
     }
     return 0
   }

@@ -115,4 +115,39 @@ import Testing
           """, "\(outcome)")
     }
   }
+
+  @Test("gsettings on writes a file for sessions, off removes it, and somebody else's file stays")
+  func switched() throws {
+    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        Self.prepare + """
+          file() { cat $C/environment.d/60-prefsfs-gsettings.conf | grep -v '^#'; }
+          GIO_EXTRA_MODULES= GIO_MODULE_DIR=$R/no defaults gsettings on |& grep -c "modules ($R/no)"; ls $C/environment.d | wc -l
+          defaults gsettings on |& grep -oE 'sessions need [A-Z_]*|~/.profile'; file
+          PREFSFS_MOUNT=$R/no defaults gsettings on |& grep -c 'no preferences are mounted at'; file
+          set_ width 8; defaults write com.example.other K 1; defaults gsettings off | tail -n 1; file
+          defaults gsettings off | cut -c 1-9; echo A=b > $C/environment.d/60-prefsfs-gsettings.conf
+          for word in on off; do defaults gsettings $word |& grep -c 'nothing was changed'; done; file
+          """)
+      #expect(
+        outcome.output.replacing("\(sandbox.config)/", with: "") == """
+          1
+          ls: cannot access 'environment.d': No such file or directory
+          0
+          ~/.profile
+          sessions need GIO_EXTRA_MODULES
+          sessions need PREFSFS_MOUNT
+          GSETTINGS_BACKEND=prefsfs
+          1
+          GSETTINGS_BACKEND=prefsfs
+            org.t.a
+          cat: environment.d/60-prefsfs-gsettings.conf: No such file or directory
+          It is off
+          1
+          1
+          A=b
+
+          """, "\(outcome)")
+    }
+  }
 }

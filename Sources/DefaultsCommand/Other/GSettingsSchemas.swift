@@ -11,14 +11,26 @@ struct GSettingsSchemas {
   private var flags: [String: [String]] = [:]
   private(set) var manifests: [(domain: String, manifest: ValueDictionary)] = []
   private var schemas: [String: Known] = [:]
+  /// The path of each schema, nil if it is relocatable, and the GVariant type of each of its keys.
+  private(set) var types: [(path: String?, keys: [String: String])] = []
 
   /// What later schemas need of an earlier one.
   private struct Known {
     var base: String?
     /// The schema of its children, if it is a list.
     var list: String?
-    /// Its keys and those of its bases: the type of each, and what the manifest says of it.
-    var keys: [String: (type: String?, entry: ValueDictionary)] = [:]
+    /// Its keys and those of its bases.
+    var keys: [String: KnownKey] = [:]
+  }
+
+  private struct KnownKey {
+    /// The type of a GVariant; nil for an enumeration, and flags.
+    var type: String?
+    /// What the manifest says of it.
+    var entry: ValueDictionary
+
+    /// An enumeration is kept as a string, flags as an array of such strings.
+    var variantType: String { type ?? (entry["pfm_type"] == "array" ? "as" : "s") }
   }
 
   /// Reads a file, after those that declare enumerations for it.
@@ -99,7 +111,7 @@ struct GSettingsSchemas {
       case "key":
         if known.keys[name] != nil { throw Malformed("\(id): \(name) is there already") }
         let entry = try key(child, name, "\(id) \(name)")
-        known.keys[name] = (child.attributes["type"], entry)
+        known.keys[name] = KnownKey(type: child.attributes["type"], entry: entry)
         subkeys.append(.dictionary(entry))
       case "override":
         guard element.attributes["extends"] != nil, var old = known.keys[name] else {
@@ -112,6 +124,7 @@ struct GSettingsSchemas {
       }
     }
     schemas[id] = known
+    types.append((element.attributes["path"], known.keys.mapValues(\.variantType)))
     manifests.append(
       (
         id,

@@ -41,6 +41,10 @@ function __defaults_candidates
                 case domains find help cloud profiles synchronize declared record complete
                 case schema
                     printf '%s\n' swift markdown json import
+                case gsettings
+                    printf '%s\n' on off
+                case import-from
+                    printf '%s\n' dconf gsettings kconfig
                 case '*'
                     echo -- -g
                     defaults complete domains 2>/dev/null

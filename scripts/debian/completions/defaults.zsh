@@ -19,6 +19,8 @@ _defaults_words() {
       case ${words_[1]} in
         domains|find|help|cloud|profiles|synchronize|declared|record|complete) return ;;
         schema) candidates=(swift markdown json import) ;;
+        gsettings) candidates=(on off) ;;
+        import-from) candidates=(dconf gsettings kconfig) ;;
         apply|lint|check) _files; return ;;
         *) candidates=(-g ${(f)"$(defaults complete domains 2>/dev/null)"}) ;;
       esac ;;

@@ -1,0 +1,60 @@
+import StoreAccess
+import SystemCalls
+
+/// The types that the machine's schemas of GSettings give to keys. Files that GLib's compiler would
+/// refuse are passed over. Cost: each `*.gschema.xml` is read once.
+struct GSettingsTypes {
+  /// By path, without slashes around it.
+  private var fixed: [String: [String: String]] = [:]
+  /// By key, of all relocatable schemas, which may be anywhere.
+  private var relocatable: [String: Set<String>] = [:]
+
+  /// Reads the schemas where GLib looks for them: in `$GSETTINGS_SCHEMA_DIR`, and in
+  /// `glib-2.0/schemas` in the directories of data.
+  static func ofMachine() -> GSettingsTypes {
+    let set = Environment.variable("GSETTINGS_SCHEMA_DIR") ?? ""
+    let data = Surroundings.dataDirectories.map { $0 + "/glib-2.0/schemas" }
+    return GSettingsTypes(set.split(separator: ":").map(String.init) + data)
+  }
+
+  /// Reads the schemas in the directories, of which an earlier one counts.
+  init(_ directories: [String]) {
+    for directory in directories {
+      var schemas = GSettingsSchemas()
+      let names = ((try? Files.names(in: directory)) ?? nil) ?? []
+      // Enumerations are declared before the schemas that use them.
+      for ending in [".enums.xml", ".gschema.xml"] {
+        for name in names.sorted() where name.hasSuffix(ending) {
+          guard let bytes = try? ListFile.looked(at: "\(directory)/\(name)") else { continue }
+          try? schemas.read(String(decoding: bytes, as: UTF8.self))
+        }
+      }
+      for schema in schemas.types { add(schema.path, schema.keys) }
+    }
+  }
+
+  private mutating func add(_ path: String?, _ keys: [String: String]) {
+    guard let path else {
+      for (key, type) in keys { relocatable[key, default: []].insert(type) }
+      return
+    }
+    let plain = path.split(separator: "/").joined(separator: "/")
+    fixed[plain, default: [:]].merge(keys) { first, _ in first }
+  }
+
+  /// Whether a schema has the path, or one above it, where relocatable schemas have their keys.
+  func has(_ path: String) -> Bool {
+    var rest = path[...]
+    while fixed[String(rest)] == nil {
+      guard let slash = rest.lastIndex(of: "/") else { return false }
+      rest = rest[..<slash]
+    }
+    return true
+  }
+
+  /// Returns the type of a key; nil: no schema has it, or relocatable schemas do not agree.
+  func type(of key: String, at path: String) -> String? {
+    if let keys = fixed[path] { return keys[key] }
+    return relocatable[key].flatMap { $0.count == 1 ? $0.first : nil }
+  }
+}
