@@ -51,6 +51,8 @@ enum Manual {
       "shows what counts, from where, whether it is forced"),
     Form("import-from dconf|gsettings [FILE]", "prints other preferences as a document for apply"),
     Form("import-from kconfig FILE...", "the same for files of KDE"),
+    Form(
+      "export --as dconf [DOMAIN...]", "prints domains of GSettings as `dconf load /` reads them"),
     Form("gsettings on|off", "whether programs that use GSettings keep preferences in the mount"),
     Form("describe DOMAIN [KEY]", "says what a domain's schema says of its keys"),
     Form("describe -k WORD", "names the keys whose schemas say something about the word"),

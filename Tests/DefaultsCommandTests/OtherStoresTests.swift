@@ -29,6 +29,52 @@ import Testing
     #expect(throws: Malformed.self) { try VariantText.value(of: text) }
   }
 
+  @Test(
+    "a value is this text of a GVariant of the type",
+    arguments: [
+      (true, "b", "true"), ("Yes", "b", "true"), (1, "b", "true"), (2, "b", nil),
+      (5, "i", "5"), (5, "u", "uint32 5"), (-1, "u", nil), (300, "y", nil), (7, "y", "byte 7"),
+      (2, "d", "2.0"), (.real(.infinity), "d", "inf"), ("inf", "d", "inf"), (14, "s", "'14'"),
+      ("it's\n\\\u{1}é", "s", #"'it\'s\n\\\u0001é'"#), ("a\0", "s", nil), ([1], "s", nil),
+      ("/a/b", "o", "objectpath '/a/b'"), ("a", "o", nil), ("a{sv}", "g", "signature 'a{sv}'"),
+      (["a"], "as", "@as ['a']"), ([], "as", "@as []"), ("['a']", "as", "@as ['a']"),
+      ([["a", "b"]], "a(ss)", "@a(ss) [('a', 'b')]"), (["a", 1], "(si)", "@(si) ('a', 1)"),
+      (["a"], "(si)", nil), ("['a']", "(si)", nil), (["a"], "(s)", "@(s) ('a',)"),
+      ([1, 255], "ay", "@ay [1, 255]"), (.data([1, 255]), "ay", "@ay [1, 255]"),
+      ([256], "ay", nil), ("@mi 3", "mi", "@mi @mi 3"), ("nothing", "mi", "@mi nothing"),
+      (["k": "<uint32 5>"], "a{sv}", "@a{sv} {'k': <uint32 5>}"), ("<5>", "v", "<5>"),
+      (["k": 5, "l": ["x"]], "a{sv}", "@a{sv} {'k': <5>, 'l': <@as ['x']>}"),
+      ("{1: 'a'}", "a{us}", "@a{us} {1: 'a'}"), ("{1: 2}", "a{us}", nil), ("x", "i", nil),
+      ("x", nil, "'x'"), (3_000_000_000, nil, "int64 3000000000"),
+      (["a", 1], nil, "@av [<'a'>, <1>]"),
+      ([1, 3_000_000_000], nil, "@ax [1, 3000000000]"), (["<5>"], nil, "@av [<5>]"),
+      (.data([1]), nil, "@ay [1]"), (["k": "<5>"], nil, "@a{sv} {'k': <5>}"), ("<5>", nil, "'<5>'"),
+      ("x", "z", nil),
+    ] as [(Value, String?, String?)])
+  func written(_ value: Value, _ type: String?, _ text: String?) {
+    #expect(VariantWriter.text(of: value, as: type) == text)
+  }
+
+  @Test(
+    "a path is this domain, and the domain this path",
+    arguments: [
+      ("org/gnome/desktop", "org.gnome.desktop"), ("org/x/profiles:/:a", "org.x.profiles:.:a"),
+      ("a.b/c%d", "a%2Eb.c%25d"), ("a%2Eb", "a%252Eb"), ("a", "a"),
+    ])
+  func paths(_ path: String, _ domain: String) {
+    #expect(GSettingsPath.domain(of: "/\(path)/") == domain)
+    #expect(GSettingsPath.path(of: domain) == path)
+  }
+
+  @Test("these domains have no path, and the root is no domain")
+  func noPaths() {
+    for domain in ["", "a..b", ".a", "a%2F", "a%2e", "100%"] {
+      #expect(GSettingsPath.path(of: domain) == nil, "\(domain)")
+    }
+    #expect(GSettingsPath.domain(of: "/") == nil)
+    #expect(GSettingsPath.domain(of: String(repeating: "a", count: 201)) == nil)
+  }
+
   @Test("dconf's directories, schemas of GSettings, and groups of KDE become domains")
   func documents() {
     let dconf = OtherStores.dconf(

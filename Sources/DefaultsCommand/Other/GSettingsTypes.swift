@@ -1,3 +1,4 @@
+import PropertyList
 import StoreAccess
 import SystemCalls
 
@@ -52,9 +53,14 @@ struct GSettingsTypes {
     return true
   }
 
-  /// Returns the type of a key; nil: no schema has it, or relocatable schemas do not agree.
-  func type(of key: String, at path: String) -> String? {
-    if let keys = fixed[path] { return keys[key] }
-    return relocatable[key].flatMap { $0.count == 1 ? $0.first : nil }
+  /// Returns the text of a GVariant for the value of a key. A key of a schema has the type that it
+  /// has there, one that may be of a relocatable schema the type on which these agree, and any other
+  /// one the nearest type.
+  /// - Returns: nil: it is no value of the type.
+  func text(of value: Value, for key: String, at path: String) -> String? {
+    if let keys = fixed[path] { return VariantWriter.text(of: value, as: keys[key]) }
+    let types = relocatable[key] ?? []
+    return (types.count == 1 ? VariantWriter.text(of: value, as: types.first) : nil)
+      ?? VariantWriter.text(of: value)
   }
 }

@@ -38,6 +38,20 @@ enum VariantType {
     }
   }
 
+  /// The types in that of a container: of the items of a tuple, of keys and values of a dictionary,
+  /// of the elements of an array.
+  static func elements(of type: String) -> [String] {
+    if type.hasPrefix("a"), !type.hasPrefix("a{") { return [String(type.dropFirst())] }
+    var rest = type.dropFirst(type.hasPrefix("a{") ? 2 : 1)
+    var types: [String] = []
+    var next = rest
+    while skip(&next, depth: 0) {
+      types.append(String(rest[..<next.startIndex]))
+      rest = next
+    }
+    return types
+  }
+
   /// Whether a value, as `VariantText` reads it, can be one of the type.
   static func fits(_ value: Value, _ type: String) -> Bool {
     switch (type, value) {
@@ -46,12 +60,19 @@ enum VariantType {
       return true
     case _ where type.hasPrefix("m"): return fits(value, String(type.dropFirst()))
     case (_, .integer(let number)): return bounds[type]?.contains(number) ?? false
-    case (_, .array(let elements)) where type.hasPrefix("a{"):
-      return elements.allSatisfy { $0.kind == .array }
+    case (_, .array(let pairs)) where type.hasPrefix("a{"):
+      return pairs.allSatisfy { fits($0, "(\(elements(of: type).joined()))") }
     case (_, .array(let elements)) where type.hasPrefix("a"):
       return elements.allSatisfy { fits($0, String(type.dropFirst())) }
-    case (_, .array) where type.hasPrefix("("): return true
-    case (_, .dictionary) where type.hasPrefix("a{s"): return true
+    case (_, .array(let items)) where type.hasPrefix("("):
+      let types = elements(of: type)
+      // `nothing` is no value, and was left out.
+      guard !type.contains("m") else { return true }
+      return items.count == types.count && zip(items, types).allSatisfy { fits($0, $1) }
+    case (_, .dictionary(let pairs)) where type.hasPrefix("a{"):
+      let types = elements(of: type)
+      return (pairs.isEmpty || "sog".contains(types[0]))
+        && pairs.allSatisfy { fits($0.value, types[1]) }
     default: return false
     }
   }

@@ -59,9 +59,14 @@ enum Import {
   }
 }
 
-/// `export`: writes a domain to a file as a binary list, or to standard output as XML.
+/// `export`: writes a domain to a file as a binary list, or to standard output as XML; or domains as
+/// another system reads them.
 enum Export {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
+    if let system = try arguments.remove(option: "--as") {
+      guard system == "dconf" else { throw .mistake("export --as is for dconf, not \(system)") }
+      return try ExportDconf.run(&arguments)
+    }
     let target = try Target(&arguments)
     guard !arguments.isEmpty else { throw Refusal("\nNeed a path to write to\n") }
     let path = try arguments.removeNext()
