@@ -15,10 +15,29 @@ import Testing
       ("[byte 0x01, 0x02]", .data([1, 2])), ("@ay []", .data([])), ("b'ab'", .data([97, 98, 0])),
       ("{'a': <1>, 'b': <'x'>}", ["a": 1, "b": "x"]), ("{1: 'a'}", [[1, "a"]]), ("@a{sv} {}", [:]),
       ("just 'x'", "x"), ("[('xkb', 'us'), ('xkb', 'de')]", [["xkb", "us"], ["xkb", "de"]]),
-      ("nothing", nil),
+      ("nothing", nil), (#"b'\303\251\\\n'"#, .data([0xC3, 0xA9, 0x5C, 0x0A, 0])),
     ] as [(String, Value?)])
   func variants(_ text: String, _ value: Value?) throws {
     #expect(try VariantText.value(of: text) == value)
+  }
+
+  @Test(
+    "the text of a GVariant is kept like this, and written as the same value again",
+    arguments: [
+      ("true", "b", true), ("uint32 5", "u", 5), ("'14'", "s", "14"), ("1.5", "d", .real(1.5)),
+      ("<uint32 5>", "v", "<uint32 5>"), ("@mi 3", "mi", "@mi 3"), ("inf", "d", "inf"),
+      ("@as []", "as", []), ("[byte 0x01, 0x02]", "ay", [1, 2]), ("@ay []", "ay", []),
+      (#"b'\303'"#, "ay", [195, 0]), ("('a', 1)", "(si)", ["a", 1]),
+      ("@ms nothing", "ms", "@ms nothing"),
+      ("{'a': <1>, 'b': <'x'>}", "a{sv}", ["a": "<1>", "b": "<'x'>"]), ("@a{sv} {}", "a{sv}", [:]),
+      ("{uint32 1: 'a'}", "a{us}", "{uint32 1: 'a'}"), ("@a{us} {}", "a{us}", "@a{us} {}"),
+      ("[{'a': <[<1>, <2>]>}]", "aa{sv}", [["a": "<[<1>, <2>]>"]]), ("handle 5", "h", "handle 5"),
+      ("[@mi 3, nothing]", "ami", ["@mi 3", "nothing"]), ("[1.0, -inf]", "ad", [.real(1), "-inf"]),
+    ] as [(String, String, Value)])
+  func kept(_ text: String, _ type: String, _ value: Value) throws {
+    #expect(try VariantText.kept(text) == value)
+    let written = try #require(VariantWriter.text(of: value, as: type))
+    #expect(try VariantText.kept(written) == value || written.hasSuffix(text), "\(written)")
   }
 
   @Test(
@@ -75,7 +94,7 @@ import Testing
     #expect(GSettingsPath.domain(of: String(repeating: "a", count: 201)) == nil)
   }
 
-  @Test("dconf's directories, schemas of GSettings, and groups of KDE become domains")
+  @Test("dconf's paths, schemas of GSettings, and groups of KDE become domains")
   func documents() {
     let dconf = OtherStores.dconf(
       """
@@ -86,11 +105,17 @@ import Testing
       clock='24h'
       bad=word
       none=@ms nothing
+
+      [org/x/profiles:/:a.b]
+      k={'v': <1>}
       """)
-    #expect(dconf.domains == ["dconf": ["top": 1], "org.gnome.desktop": ["clock": "24h"]])
+    let desktop: Value = ["clock": "24h", "none": "@ms nothing"]
+    #expect(
+      dconf.domains
+        == ["org.gnome.desktop": desktop, "org.x.profiles:.:a%2Eb": ["k": ["v": "<1>"]]])
     #expect(
       dconf.rest == [
-        "org.gnome.desktop bad: word is no value", "org.gnome.desktop none: it has no value",
+        "/ top: no domain can have the name of its path", "org.gnome.desktop bad: word is no value",
       ])
     let settings = OtherStores.gsettings("org.a key 'x y'\norg.a other [1, 2]\n")
     #expect(settings.domains == ["org.a": ["key": "x y", "other": [1, 2]]])

@@ -147,12 +147,12 @@ import Testing
         """)
       #expect(
         outcome.output == """
-          {'org.gnome.desktop': {'clock': '24h', 'more': {'a': True}, 'raw': b'\\x01\\x02', 'sizes': [1, 2], 'wide': 7, 'zoom': 1.5}}
+          {'org.gnome.desktop': {'clock': '24h', 'more': {'a': '<true>'}, 'raw': [1, 2], 'sizes': [1, 2], 'wide': 7, 'zoom': 1.5}}
           {'mode': 'two', 'wrap': True}
 
           org.gnome.desktop clock: (none) -> 24h
-          org.gnome.desktop more: (none) -> { a = 1; }
-          org.gnome.desktop raw: (none) -> {length = 2, bytes = 0x0102}
+          org.gnome.desktop more: (none) -> { a = "<true>"; }
+          org.gnome.desktop raw: (none) -> ( 1, 2 )
           org.gnome.desktop sizes: (none) -> ( 1, 2 )
           org.gnome.desktop wide: (none) -> 7
           org.gnome.desktop zoom: (none) -> "1.5"

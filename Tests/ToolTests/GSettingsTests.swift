@@ -150,4 +150,46 @@ import Testing
           """, "\(outcome)")
     }
   }
+
+  @Test("what dconf has comes to a mount and goes back, with every type")
+  func dconf() throws {
+    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        Self.prepare + #"""
+          mkdir -p $C/dconf $R/keys $R/again; echo user-db:user > $R/profile; export DCONF_PROFILE=$R/profile
+          cat > $R/keys/a <<'END'
+          [org/t/a]
+          width=8
+          name='14'
+          on=true
+          size=2.0
+          list=['a', 'b"\n']
+          pair=('q', 7)
+          dict={'k': <uint32 5>, 'l': <[byte 0x01, 0xff]>}
+          maybe=@mi 3
+          [org/t/a/below:/:a.b]
+          k='v'
+          END
+          dconf compile $C/dconf/user $R/keys; dconf dump / > $R/before
+          defaults import-from dconf | defaults apply - | wc -l; defaults write com.example.other K 1
+          get dict; get maybe; get pair; get size; gsettings get "org.t.p:/org/t/a/below:/:a.b/" k
+          defaults export --as dconf > $R/again/a; dconf compile $C/dconf/user $R/again
+          dconf dump / | diff $R/before -
+          defaults export --as dconf org.t.a | grep -c .; echo '{"org.t.a": {"width": "wide"}}' > $M/.prefs/apply
+          defaults export --as dconf org.t.a | grep width
+          """#)
+      #expect(
+        outcome.output == """
+          9
+          {'k': <uint32 5>, 'l': <[byte 0x01, 0xff]>}
+          @mi 3
+          ('q', 7)
+          2.0
+          'v'
+          9
+          # left out: org.t.a width: dconf has no form for it, or it does not fit its schema
+
+          """, "\(outcome)")
+    }
+  }
 }

@@ -1,7 +1,8 @@
 import PreferenceDeclarations
 import PropertyList
 
-/// The preferences of other systems, as documents for `defaults apply`.
+/// The preferences of other systems, as documents for `defaults apply`. Those of dconf and GSettings
+/// are as programs that use GSettings have them in a mount (`VariantText.kept`).
 enum OtherStores {
   /// A document, and what could not be taken over.
   struct Document {
@@ -14,28 +15,28 @@ enum OtherStores {
 
     fileprivate mutating func set(variant text: Substring, _ key: String, in domain: String) {
       do throws(Malformed) {
-        guard let value = try VariantText.value(of: text) else {
-          rest.append("\(domain) \(key): it has no value")
-          return
-        }
-        set(value, key, in: domain)
+        set(try VariantText.kept(text), key, in: domain)
       } catch {
         rest.append("\(domain) \(key): \(error.reason)")
       }
     }
   }
 
-  /// What `dconf dump /` prints: a directory is a domain, with dots for slashes.
+  /// What `dconf dump /` prints: a directory is a domain (`GSettingsPath`). Keys of the root have
+  /// none.
   static func dconf(_ text: String) -> Document {
     var document = Document()
-    var domain = "dconf"
+    var path: Substring = "/"
     for line in text.split(whereSeparator: \.isNewline) {
       if line.hasPrefix("["), line.hasSuffix("]") {
-        let path = line.dropFirst().dropLast()
-        domain = path == "/" ? "dconf" : path.split(separator: "/").joined(separator: ".")
+        path = line.dropFirst().dropLast()
       } else if let middle = line.firstIndex(of: "=") {
-        document.set(
-          variant: line[line.index(after: middle)...], String(line[..<middle]), in: domain)
+        let key = String(line[..<middle])
+        if let domain = GSettingsPath.domain(of: path) {
+          document.set(variant: line[line.index(after: middle)...], key, in: domain)
+        } else {
+          document.rest.append("\(path) \(key): no domain can have the name of its path")
+        }
       }
     }
     return document

@@ -13,13 +13,31 @@ struct Malformed: Error {
 /// signatures strings; arrays of bytes data; other arrays, and tuples, arrays; dictionaries with
 /// strings as keys dictionaries, and others arrays of pairs; a variant is what is in it.
 ///
+/// As `kept`, nothing of a type is lost: arrays of bytes are arrays of integers, and what JSON has no
+/// form for (variants, maybe types, handles, dictionaries with other keys, infinities) is a string
+/// with its text. So the module for GSettings programs keeps values in a mount, and reads them.
+///
 /// Source: "GVariant Text Format" of the GLib manual.
 struct VariantText {
   private var rest: Substring
+  private let isKept: Bool
 
   /// Returns the value of a text; nil for `nothing`, which is no value.
   static func value(of text: some StringProtocol) throws(Malformed) -> Value? {
-    var parser = VariantText(rest: Substring(text))
+    try value(of: text, isKept: false)
+  }
+
+  /// Returns the value of a text in the form in which programs that use GSettings have it in a
+  /// mount.
+  static func kept(_ text: some StringProtocol) throws(Malformed) -> Value {
+    guard let value = try value(of: text, isKept: true) else { throw Malformed("it has no value") }
+    return value
+  }
+
+  private static func value(
+    of text: some StringProtocol, isKept: Bool
+  ) throws(Malformed) -> Value? {
+    var parser = VariantText(rest: Substring(text), isKept: isKept)
     let value = try parser.value(depth: 0)
     parser.skipBlanks()
     guard parser.rest.isEmpty else { throw Malformed("there is more: \(parser.rest)") }
@@ -51,6 +69,28 @@ struct VariantText {
   private mutating func value(depth: Int) throws(Malformed) -> Value? {
     guard depth < Self.deepest else { throw Malformed("it is nested too deep") }
     skipBlanks()
+    let start = rest
+    let value = try parse(depth)
+    guard isKept, Self.hasOtherForm(start, value) else { return value }
+    return .string(String(start[..<rest.startIndex]))
+  }
+
+  /// Whether JSON has no form for the value with that text.
+  private static func hasOtherForm(_ text: Substring, _ value: Value?) -> Bool {
+    switch text.first {
+    case "<", "j", "n", "h": return true
+    case "@":
+      let type = text.dropFirst().prefix { !$0.isWhitespace }
+      return type.hasPrefix("m") || type == "h"
+        || (type.hasPrefix("a{") && !"sog".contains(type.dropFirst(2).first ?? "v"))
+    case "{": return value?.kind == .array
+    default:
+      if case .real(let number)? = value { return !number.isFinite }
+      return false
+    }
+  }
+
+  private mutating func parse(_ depth: Int) throws(Malformed) -> Value? {
     switch rest.first {
     case nil: throw Malformed("it ends too early")
     case "'", "\"": return .string(try string())
@@ -66,10 +106,11 @@ struct VariantText {
       let type = rest.prefix { !$0.isWhitespace }
       rest = rest.dropFirst(type.count)
       let inner = try value(depth: depth + 1)
-      return type == "@ay" ? Self.data(inner) ?? inner : inner
+      return type == "@ay" && !isKept ? Self.data(inner) ?? inner : inner
     case "b" where rest.dropFirst().first == "'" || rest.dropFirst().first == "\"":
       rest.removeFirst()
-      return .data(Array(try string().utf8) + [0])
+      let bytes = try bytes() + [0]
+      return isKept ? .array(bytes.map { .integer(WideInteger(UInt64($0))) }) : .data(bytes)
     default: return try scalar(depth)
     }
   }
@@ -116,7 +157,7 @@ struct VariantText {
   private mutating func array(_ depth: Int) throws(Malformed) -> Value {
     let isBytes = rest.dropFirst().drop(while: \.isWhitespace).hasPrefix("byte ")
     let values = Value.array(try elements("[", "]", depth).compactMap { $0 })
-    return isBytes ? Self.data(values) ?? values : values
+    return isBytes && !isKept ? Self.data(values) ?? values : values
   }
 
   private static func data(_ value: Value?) -> Value? {
@@ -161,6 +202,25 @@ struct VariantText {
         continue
       }
       text.unicodeScalars.append(try escaped())
+    }
+    throw Malformed("a string does not end")
+  }
+
+  /// Reads a string of bytes, in which an escape may be the octal number of one.
+  private mutating func bytes() throws(Malformed) -> [UInt8] {
+    let quote = rest.popFirst()
+    var bytes: [UInt8] = []
+    while let character = rest.popFirst() {
+      if character == quote { return bytes }
+      let digits = rest.prefix(3).prefix { ("0"..."7").contains($0) }
+      if character != "\\" {
+        bytes += Array(String(character).utf8)
+      } else if let byte = UInt8(digits, radix: 8) {
+        bytes.append(byte)
+        rest = rest.dropFirst(digits.count)
+      } else {
+        bytes += Array(String(Character(try escaped())).utf8)
+      }
     }
     throw Malformed("a string does not end")
   }
