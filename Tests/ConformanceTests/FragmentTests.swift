@@ -211,9 +211,11 @@ import Testing
       let outcome = sandbox.shell(
         """
         \(Self.helpers)
-        printf '#!/bin/sh\\nexec sleep 60\\n' > silent; chmod 755 silent
+        printf '#!/bin/sh\\necho $$ >> %s\\nexec sleep 60\\n' "$PWD/asked" > silent
+        chmod 755 silent
         give $S/managed/app.d/50-a.plist "$(key A 2)"; give $S/managed/app.plist "$(key B 3)"
         unshare -m bash -c 'mount --bind silent /usr/bin/getent && defaults read --effective'
+        kill $(cat asked)
         """)
       #expect(
         outcome.output == "app A: 2 (managed, forced)\napp B: 3 (managed, forced)\n", "\(outcome)")
