@@ -50,7 +50,6 @@ enum Manual {
       "read --effective [--json] [--for USER] [DOMAIN]",
       "shows what counts, from where, whether it is forced"),
     Form("import-from dconf|gsettings [FILE]", "prints other preferences as a document for apply"),
-    Form("import-from kconfig FILE...", "the same for files of KDE"),
     Form(
       "export --as dconf [DOMAIN...]", "prints domains of GSettings as `dconf load /` reads them"),
     Form("gsettings on|off", "whether programs that use GSettings keep preferences in the mount"),
@@ -59,7 +58,7 @@ enum Manual {
     Form("changed [DOMAIN]", "shows what is set and is not the default"),
     Form("lint [FILE...]", "complains about values that do not fit the schemas of their domains"),
     Form("schema swift|markdown|json DOMAIN", "prints typed keys, a page, or a JSON Schema"),
-    Form("schema import FILE... [--into DIR]", "makes schemas of GSettings XML or a JSON Schema"),
+    Form("schema import FILE... [--into DIR]", "makes schemas of GSettings XML"),
     Form("complete verbs|options|domains|keys|values ...", "prints candidates for a shell"),
     Form("check [PATH...]", "complains about lists, profiles and documents that do not count"),
     Form("read --json|--plist ...", "shows values as JSON, or as XML (dates in seconds)"),

@@ -106,9 +106,9 @@ import Testing
       let outcome = sandbox.shell(
         """
         exec 2>&1; cd $C/..; mkdir -p $PREFSFS_SYSTEM_DIR/schemas
-        echo '{"properties": {"A": {"type": "number", "default": 1},
-          "B": {"type": "number", "default": 0.5}}}' > f.json
-        defaults schema import f.json > $PREFSFS_SYSTEM_DIR/schemas/f.plist
+        python3 -c "import plistlib, sys
+        plistlib.dump(dict(pfm_subkeys=[dict(pfm_name='A', pfm_type='real', pfm_default=1),
+          dict(pfm_name='B', pfm_type='real', pfm_default=0.5)]), open(sys.argv[1], 'wb'))" $PREFSFS_SYSTEM_DIR/schemas/f.plist
         defaults write f A 1; defaults write f B -float 0.5; defaults changed f; echo --
         defaults write f A 2; defaults changed f
         """)
@@ -147,7 +147,7 @@ import Testing
     }
   }
 
-  @Test("schemas of GSettings and JSON Schema are imported, and what glib refuses is refused")
+  @Test("schemas of GSettings are imported, and what glib refuses is refused")
   func imported() throws {
     try withSandbox { sandbox in
       let outcome = sandbox.shell(
@@ -168,16 +168,8 @@ import Testing
         defaults describe org.a | grep -v "^org.a:"; defaults describe org.b k
         glib-compile-schemas --strict --dry-run in && echo fine
         sed 's/>4</>40</' in/a.gschema.xml > in/b.gschema.xml; defaults schema import in/b.gschema.xml | tail -1
-        cat > c.json <<'END'
-        {"type": "object", "required": ["a"], "properties": {"a": {"type": "integer", "maximum": 3},
-         "b": {"$ref": "#/$defs/b"}, "c": {"type": ["string", "null"], "pattern": "^x"}, "d": {"oneOf": []}},
-         "$defs": {"b": {"enum": ["x", "y"]}}}
-        END
-        defaults schema import c.json > $PREFSFS_SYSTEM_DIR/schemas/c.plist; defaults describe c | tail -5
         echo '<schemalist><enum id="org.E"><value nick="xy" value="0"/></enum></schemalist>' > in/org.enums.xml
         (cd in; defaults schema import org.enums.xml a.gschema.xml --into ../out && ls ../out)
-        echo '{"$ref": "#/$defs/top", "$defs": {"top": {"properties": {"k": {"type": "boolean"}}}}}' > r.json
-        defaults schema import r.json | grep -c '<string>k</string>'; defaults schema import - < r.json 2>&1 | head -1
         """)
       #expect(
         outcome.output.replacing(#/.*defaults\[[0-9:]+\] /#, with: "") == """
@@ -192,16 +184,8 @@ import Testing
           fine
           Could not import in/b.gschema.xml
           defaults: org.a width: its default: it is out of range
-          # left out: d: oneOf
-          a: integer, 3 or less
-              It is required.
-          b: any type, one of x, y
-          c: string, matches ^x
-          d: any type
           org.a.plist
           org.b.plist
-          1
-          Could not import a JSON Schema from standard input
 
           """, "\(outcome)")
     }

@@ -94,7 +94,7 @@ import Testing
     #expect(GSettingsPath.domain(of: String(repeating: "a", count: 201)) == nil)
   }
 
-  @Test("dconf's paths, schemas of GSettings, and groups of KDE become domains")
+  @Test("dconf's directories and schemas of GSettings become domains")
   func documents() {
     let dconf = OtherStores.dconf(
       """
@@ -119,21 +119,5 @@ import Testing
       ])
     let settings = OtherStores.gsettings("org.a key 'x y'\norg.a other [1, 2]\n")
     #expect(settings.domains == ["org.a": ["key": "x y", "other": [1, 2]]])
-    let kde = OtherStores.kconfig(
-      """
-      Top=1
-      [General]
-      # a comment
-      Name=\\sa\\tb
-      Name[de]=anders
-      Fixed[$i]=true
-      [Containments][1][General]
-      size=007
-      """, domain: "kwinrc")
-    let general: Value = ["Name": " a\tb", "Fixed": true]
-    let nested: Value = ["1": ["General": ["size": "007"]]]
-    #expect(
-      kde.domains == ["kwinrc": ["Top": 1, "General": general, "Containments": nested]])
-    #expect(kde.rest == ["kwinrc Name[de]: it is for a language"])
   }
 }

@@ -7,23 +7,14 @@ enum ImportFrom {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
     let system = try arguments.removeNext()
     let files = Array(arguments.rest)
-    var all = OtherStores.Document()
+    let all: OtherStores.Document
     switch system {
     case "dconf": all = OtherStores.dconf(try text(files, or: ["dconf", "dump", "/"]))
     case "gsettings":
       all = OtherStores.gsettings(try text(files, or: ["gsettings", "list-recursively"]))
-    case "kconfig":
-      guard !files.isEmpty else { throw .mistake("kconfig needs a file") }
-      for file in files {
-        let name = String(file.split(separator: "/").last ?? "kconfig")
-        let next = OtherStores.kconfig(try text([file], or: []), domain: name)
-        all.domains = all.domains.merging(next.domains, depth: 1)
-        all.rest += next.rest
-      }
     default:
       throw Refusal(
-        message: "Preferences of \(system) cannot be read",
-        detail: "it is one of dconf, gsettings, kconfig")
+        message: "Preferences of \(system) cannot be read", detail: "it is one of dconf, gsettings")
     }
     Output.write(Document.anyXML(.dictionary(all.domains)))
     for line in all.rest { Output.write(line: "# left out: \(line)", to: .errors) }

@@ -3,8 +3,8 @@ import PreferenceSchemas
 import PropertyList
 import SystemCalls
 
-/// `schema import`: makes schemas of those of GSettings, or of a JSON Schema. They inform: whoever
-/// ships the program adds `prefs_authoritative`.
+/// `schema import`: makes schemas of those of GSettings. They inform: whoever ships the program adds
+/// `prefs_authoritative`.
 enum SchemaImportVerb {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
     let directory = try arguments.remove(option: "--into")
@@ -29,7 +29,6 @@ enum SchemaImportVerb {
   private static func read(
     _ paths: [String]
   ) throws(Refusal) -> [(domain: String, manifest: ValueDictionary)] {
-    var manifests: [(domain: String, manifest: ValueDictionary)] = []
     var settings = GSettingsSchemas()
     // Enumerations are declared in files of their own, beside those of schemas.
     let known = Set(paths.map(Files.canonicalPath))
@@ -38,17 +37,13 @@ enum SchemaImportVerb {
     }
     for path in paths {
       let text = try ListFile.text(path)
-      if text.first(where: { !$0.isWhitespace }) == "{" {
-        manifests.append(try jsonSchema(path))
-        continue
-      }
       do throws(Malformed) {
         try settings.read(text)
       } catch {
         throw Refusal(message: "Could not import \(path)", detail: error.reason)
       }
     }
-    return settings.manifests + manifests
+    return settings.manifests
   }
 
   /// The files of enumerations in the directory of a file.
@@ -58,22 +53,6 @@ enum SchemaImportVerb {
     let names = ((try? Files.names(in: directory)) ?? nil) ?? []
     return names.filter { $0.hasSuffix(".enums.xml") }
       .map { Files.canonicalPath("\(directory)/\($0)") }
-  }
-
-  private static func jsonSchema(
-    _ path: String
-  ) throws(Refusal) -> (domain: String, manifest: ValueDictionary) {
-    guard path != "-" else {
-      throw Refusal(
-        message: "Could not import a JSON Schema from standard input",
-        detail: "the name of its file says what its domain is")
-    }
-    var schemas = JSONSchemas(try Import.dictionary(path))
-    let file = String(path.split(separator: "/").last ?? "schema")
-    let domain = file.replacing(".schema.json", with: "").replacing(".json", with: "")
-    let manifest = schemas.manifest(of: domain)
-    for line in schemas.rest { Output.write(line: "# left out: \(line)", to: .errors) }
-    return (domain, manifest)
   }
 
   private static func write(_ manifest: ValueDictionary, to path: String) throws(Refusal) {
