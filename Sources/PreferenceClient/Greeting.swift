@@ -11,8 +11,6 @@ struct Greeting {
   let version: UInt64
   /// Whether the owner refuses every change.
   let isReadOnly: Bool
-  /// The version of the messages that the owner speaks.
-  let spoken: UInt32
   /// The version of the owner's last change, in shared memory.
   let number: SharedNumber
   /// The bytes that came after the answer.
@@ -44,7 +42,7 @@ struct Greeting {
       case .moved:
         guard let message = try Self.message(&reader) else { continue }
         let served: StoreIdentity
-        (version, isReadOnly, number, served, spoken) = try Self.read(message, file, path)
+        (version, isReadOnly, number, served) = try Self.read(message, file, path)
         guard served.agrees(with: identity) else { return nil }
         (self.socket, rest) = (socket, reader)
         return
@@ -75,7 +73,7 @@ struct Greeting {
 
   private static func read(
     _ message: Message, _ file: SharedDescriptor?, _ path: String
-  ) throws(EngineError) -> (UInt64, Bool, SharedNumber, StoreIdentity, UInt32) {
+  ) throws(EngineError) -> (UInt64, Bool, SharedNumber, StoreIdentity) {
     if case .failed(let error) = message { throw error }
     guard case .welcome(let version, let isReadOnly, let served, let spoken) = message else {
       throw EngineError(
@@ -95,6 +93,6 @@ struct Greeting {
     let number = try EngineError.wrapping { () throws(SystemError) in
       try SharedNumber(reading: file.value)
     }
-    return (version, isReadOnly, number, served, spoken)
+    return (version, isReadOnly, number, served)
   }
 }

@@ -28,8 +28,6 @@ public final class RemotePlaces: PersistentPlaces, DurabilityService, ReportServ
   public let isReadOnly: Bool
   /// Whether the owner is asked for each key.
   private let isBrief: Bool
-  /// The version of the messages that the owner speaks.
-  private let spoken: UInt32
   /// Whether this process has mounts: their changes are answered in two steps.
   private let hasMounts = Atomic<Bool>(false)
   /// Until when a change of a location is known to wait for no disk.
@@ -93,7 +91,7 @@ public final class RemotePlaces: PersistentPlaces, DurabilityService, ReportServ
     guard let greeting else { return nil }
     isReadOnly = greeting.isReadOnly
     self.obstacle = Obstacle(greeting.isReadOnly ? obstacle : nil)
-    (self.isBrief, spoken) = (isBrief, greeting.spoken)
+    self.isBrief = isBrief
     gauge = Gauge(greeting.number, version: greeting.version)
     let inbox = Inbox(client: client, replica, gauge)
     self.inbox = inbox
@@ -159,7 +157,6 @@ extension RemotePlaces {
   private func read<Result>(
     _ location: Location, _ body: (borrowing LocationSnapshot) -> Result
   ) throws(EngineError) -> Result {
-    if lacks(location) { return body(LocationSnapshot()) }
     validate()
     for _ in 0..<Self.mostLoads {
       if let found = replica.read(location, body) { return found }
@@ -208,7 +205,6 @@ extension RemotePlaces {
   public func findFirst(
     _ key: Key, in locations: [Location]
   ) throws(EngineError) -> LocatedValue? {
-    let locations = spoken < Request.fixedPlaces ? locations.filter { !lacks($0) } : locations
     if isBrief, !locations.contains(where: replica.holds) { return try ask(for: key, locations) }
     validate()
     switch replica.find(key, in: locations) {
@@ -306,20 +302,10 @@ extension RemotePlaces {
     return findings
   }
 
-  public func isLoaded(_ location: Location) -> Bool {
-    replica.holds(location) || lacks(location)
-  }
+  public func isLoaded(_ location: Location) -> Bool { replica.holds(location) }
 
   public func isLoaded(_ domain: DomainName, in places: [Place]) -> Bool {
-    let known =
-      spoken < Request.fixedPlaces ? places.filter { !lacks(Location($0, domain)) } : places
-    return replica.holds(domain, in: known)
-  }
-
-  /// Whether the owner does not know the place, because it is of an earlier version (10). Then the
-  /// place has no domains.
-  private func lacks(_ location: Location) -> Bool {
-    spoken < Request.fixedPlaces && location.place.isFixed
+    replica.holds(domain, in: places)
   }
 
   public func isPrepared(_ location: Location) -> Bool {
@@ -340,15 +326,12 @@ extension RemotePlaces {
   }
 
   public func snapshots(of locations: [Location]) throws(EngineError) -> [LocationSnapshot] {
-    let known = locations.filter { !lacks($0) }
-    guard case .snapshots(let all, _) = try call(.loadAll(known)), all.count == known.count
+    guard case .snapshots(let all, _) = try call(.loadAll(locations)), all.count == locations.count
     else { throw Self.unexpected }
-    var rest = all[...]
-    return locations.map { lacks($0) ? LocationSnapshot() : LocationSnapshot(rest.removeFirst()) }
+    return all.map { LocationSnapshot($0) }
   }
 
   public func modified(_ location: Location) throws(EngineError) -> Timestamp? {
-    if lacks(location) { return nil }
     validate()
     if let known = replica.read(location, { $0.exists ? $0.lastModified : nil }) { return known }
     guard case .time(let time) = try call(.modified(location)) else { throw Self.unexpected }
@@ -356,7 +339,6 @@ extension RemotePlaces {
   }
 
   public func domains(in place: Place) throws(EngineError) -> Set<DomainName> {
-    if lacks(Location(place, .global)) { return [] }
     guard case .domains(let names) = try call(.domains(place)) else { throw Self.unexpected }
     return names
   }

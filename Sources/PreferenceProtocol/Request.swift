@@ -15,7 +15,7 @@ public enum Request: Equatable, Sendable {
   case load(Location)
   /// Asks for several whole locations, as they are at one moment. Answer: `snapshots`.
   case loadAll([Location])
-  /// Asks for the lists that a look-up needs. Answer: `lists`. (Since version 10.)
+  /// Asks for the lists that a look-up needs. Answer: `lists`.
   case loadLists(ListLoad)
   /// Asks for one key in the first of several locations that has it, for short-lived clients, which
   /// need not load all of a location. Answer: `found`.
@@ -43,15 +43,9 @@ public enum Request: Equatable, Sendable {
   case unmount(Author)
   /// Says that the mount has settled for the changes up to a version. No answer.
   case settle(Settlement, through: UInt64, Author)
-  /// Waits until every mount except the author's has settled for the changes up to a version.
-  /// Answer: `done`.
-  case await(Settlement, through: UInt64, Author)
   /// Waits until the location's list contains every earlier change; nil: until the lists of all
   /// locations do. Answer: `done`.
   case save(Location?)
-  /// Has the owner check that the lists of locations can be changed, so that a change of them that
-  /// follows waits for no disk. Answer: `done`, also where they cannot.
-  case prepare([Location])
   /// Asks for a report about the store as a whole. Answer: `report`.
   case report(OwnerReport)
   /// Asks whether the owner answers. Answer: `done`, at once.
@@ -71,12 +65,9 @@ public enum Request: Equatable, Sendable {
   /// The version of the protocol. It grows with a change that an earlier version cannot ignore.
   public static let version: UInt32 = 11
 
-  /// The oldest version that this one understands: the one before. An owner refuses older clients,
-  /// and a client older owners.
-  public static let oldest: UInt32 = 10
-
-  /// The first version that knows the places whose lists nobody writes (`Place.isFixed`).
-  public static let fixedPlaces: UInt32 = 11
+  /// The oldest version that this one understands. An owner refuses older clients, and a client
+  /// older owners.
+  public static let oldest: UInt32 = 11
 
   /// How many bytes the largest request has that an owner accepts: enough for several of the
   /// largest values, and less than what may wait for a client that does not read.
@@ -112,19 +103,20 @@ extension Request {
         for intent in plain { $0.append(intent) }
         $0.append(source ?? ChangeSource(.unknown))
         // How many intents precede `.judged`: schemas judge the others. The largest number: schemas
-        // judge none. (Since version 11.)
+        // judge none.
         $0.append(intents.firstIndex(of: .judged).map { UInt32($0) } ?? .max)
       }
     case .synchronize(let mounts): Frame.bytes(6, number) { $0.append(mounts ? 1 : 0 as UInt8) }
     case .mount(let author): Frame.bytes(7, number) { $0.append(author.number) }
     case .settle(let settlement, let version, let author):
-      Frame.bytes(8, number) { $0.append(settlement, version, author) }
-    case .await(let settlement, let version, let author):
-      Frame.bytes(9, number) { $0.append(settlement, version, author) }
+      Frame.bytes(8, number) {
+        $0.append(settlement.rawValue)
+        $0.append(version)
+        $0.append(author.number)
+      }
     case .ping: Frame.bytes(10, number) { _ in }
     case .unmount(let author): Frame.bytes(17, number) { $0.append(author.number) }
     case .report(let report): Frame.bytes(14, number) { $0.append(report) }
-    case .prepare(let locations): Frame.bytes(18, number) { $0.append(locations) }
     case .save(let location):
       Frame.bytes(12, number) {
         $0.append(location == nil ? 0 : 1 as UInt8)
@@ -156,14 +148,6 @@ extension Request {
 }
 
 extension ByteWriter {
-  fileprivate mutating func append(
-    _ settlement: Settlement, _ version: UInt64, _ author: Author
-  ) {
-    append(settlement.rawValue)
-    append(version)
-    append(author.number)
-  }
-
   fileprivate mutating func append(_ report: OwnerReport) {
     switch report {
     case .status: append(1 as UInt8)
@@ -262,23 +246,22 @@ extension ByteReader {
       let deadline = Instant(nanoseconds: try number())
       guard let answering = Request.Answering(rawValue: try number()) else { throw Unknown() }
       var intents = try array { try $0.intent() }
-      // Added without a new version: an owner that does not know it ignores it.
-      var source = isAtEnd ? nil : try changeSource()
+      var source: ChangeSource? = try changeSource()
       if source == ChangeSource(.unknown) { source = nil }
-      let judged = isAtEnd ? UInt32.max : try number()
+      let judged = try number(UInt32.self)
       if judged <= intents.count { intents.insert(.judged, at: Int(judged)) }
       return .apply(serial: serial, author, deadline: deadline, answering, intents, source)
     case 6: return .synchronize(mounts: try number(UInt8.self) == 1)
     case 7: return .mount(try author())
-    case 8: return .settle(try settlement(), through: try number(), try author())
-    case 9: return .await(try settlement(), through: try number(), try author())
+    case 8:
+      guard let settlement = Settlement(rawValue: try number()) else { throw Unknown() }
+      return .settle(settlement, through: try number(), try author())
     case 10: return .ping
     case 11: return .find(try key(), try locations())
     case 12: return .save(try number(UInt8.self) == 0 ? nil : try location())
     case 13: return .loadAll(try locations())
     case 14: return .report(try report())
     case 17: return .unmount(try author())
-    case 18: return .prepare(try locations())
     case 19:
       let (asked, changing) = (try locations(), try locations())
       return .loadLists(
@@ -308,11 +291,6 @@ extension ByteReader {
   }
 
   private mutating func author() throws -> Author { Author(number: try number()) }
-
-  private mutating func settlement() throws -> Settlement {
-    guard let settlement = Settlement(rawValue: try number()) else { throw Unknown() }
-    return settlement
-  }
 
   /// Decodes an intent. A value that becomes a part of a list may not be nested so deep that the
   /// list could not be read again.

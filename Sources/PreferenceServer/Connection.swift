@@ -22,8 +22,6 @@ final class Connection: Sendable {
     var outgoing = OutgoingBytes()
     /// The client's number; nil before hello, which agrees on the version of the messages.
     var client: UInt64?
-    /// The version of the messages that the client speaks.
-    var spoken: UInt32 = 0
     /// Nanoseconds by which the client's monotonic clock is behind ours: it may be in a different
     /// time namespace (time_namespaces(7)).
     var clockOffset: Int64 = 0
@@ -94,11 +92,10 @@ final class Connection: Sendable {
   // MARK: - Sending
 
   /// Sends a notice, unless the client has not said hello yet.
-  /// - Parameter older: the frame for a client that does not know all places.
-  func notify(_ frame: [UInt8], older: [UInt8]) {
+  func notify(_ frame: [UInt8]) {
     state.withLock { state in
       guard state.client != nil else { return }
-      send(state.spoken < Request.fixedPlaces ? older : frame, isAnswer: false, &state)
+      send(frame, isAnswer: false, &state)
     }
   }
 
@@ -286,7 +283,7 @@ final class Connection: Sendable {
     case .find(_, let locations) where locations.allSatisfy(server.places.isLoaded):
       answer(number, Self.answer(request, server.places))
     case .loadLists(let load): answer(number, with: load, mayWait: false)
-    case .load, .loadAll, .find, .domains, .modified, .report, .prepare:
+    case .load, .loadAll, .find, .domains, .modified, .report:
       read(number) { [self] places in answer(number, Self.answer(request, places)) }
     case .synchronize(let mounts): synchronize(mounts: mounts, number)
     case .ping: answer(number, .done)
@@ -310,10 +307,6 @@ final class Connection: Sendable {
       }
     case .settle(let settlement, let version, let author):
       server.places.settlements.settle(settlement, through: version, by: author)
-    case .await(let settlement, let version, let author):
-      server.places.settlements.whenSettled(settlement, through: version, except: author) {
-        [weak self] in self?.answer(number, .done)
-      }
     }
   }
 
@@ -410,7 +403,7 @@ final class Connection: Sendable {
         state.hasEnded = true
         return
       }
-      (state.client, state.spoken) = (client, version)
+      state.client = client
       state.isElsewhere = !places.identity.agrees(with: identity)
       state.outgoing.append(frame, isAnswer: true)
       state.outgoing.didSend(count)
@@ -503,11 +496,7 @@ final class Connection: Sendable {
       case .domains(let place): return .domains(try places.domains(in: place))
       case .report(let report): return .report(try places.report(report))
       case .modified(let location): return .time(try places.modified(location))
-      case .prepare(let locations):
-        for location in locations { places.prepare(location) }
-        return .done
-      case .hello, .apply, .synchronize, .save, .mount, .unmount, .settle, .await, .ping,
-        .loadLists:
+      case .hello, .apply, .synchronize, .save, .mount, .unmount, .settle, .ping, .loadLists:
         return .done
       }
     } catch {

@@ -175,8 +175,7 @@ public final class Server: Sendable {
     let connections = state.withLock { $0.connections }
     if !connections.isEmpty {
       let frame = Message.notice(notice).frame(0)
-      let older = notice.forVersion10.map { Message.notice($0).frame(0) } ?? frame
-      for connection in connections { connection.notify(frame, older: older) }
+      for connection in connections { connection.notify(frame) }
     }
     number.raise(to: notice.changeset.version)
   }
@@ -318,17 +317,5 @@ public final class Server: Sendable {
         (state.idleSince, state.isIdleTold) = (.now, false)
       }
     }
-  }
-}
-
-extension Notice {
-  /// The notice without the places that version 10 of the messages does not know; nil if it is not
-  /// about them.
-  fileprivate var forVersion10: Notice? {
-    guard changeset.locations.contains(where: \.place.isFixed) else { return nil }
-    var reduced = self
-    reduced.changeset.items.removeAll { $0.location.place.isFixed }
-    reduced.changeset.invalidated = changeset.invalidated.filter { !$0.place.isFixed }
-    return reduced
   }
 }
