@@ -271,19 +271,3 @@ public final class Driver {
     synchroniser.beginStop()
   }
 }
-
-/// Why a mount could not be made.
-public struct DriverError: Error, CustomStringConvertible {
-  /// The reason, as a sentence for people.
-  public let description: String
-
-  init(_ description: String) { self.description = description }
-}
-
-/// A pointer to libfuse's session. Its functions may be called from any thread: the session locks
-/// what its threads share, and a notification is one write(2).
-struct SessionPointer: @unchecked Sendable {
-  let raw: OpaquePointer?
-
-  init(_ raw: OpaquePointer?) { self.raw = raw }
-}

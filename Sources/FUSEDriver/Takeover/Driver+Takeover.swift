@@ -144,15 +144,3 @@ extension Driver {
     return write(fuse_session_fd(session.raw), header, Int(header[0])) > 0
   }
 }
-
-/// What is known of the requests that the kernel sends again.
-struct ResentRequests {
-  let answers: [UInt64: SavedAnswer]
-  /// A request that has ended two drivers.
-  let refused: UInt64?
-
-  init(_ estate: Estate, _ saved: SavedState) {
-    answers = estate.answers
-    refused = saved[.suspectDeaths] >= 2 ? saved[.suspect] : nil
-  }
-}

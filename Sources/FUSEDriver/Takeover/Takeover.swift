@@ -21,3 +21,15 @@ struct Takeover {
   /// Whether the log says that the state has no room.
   var isStateIncomplete = false
 }
+
+/// What is known of the requests that the kernel sends again.
+struct ResentRequests {
+  let answers: [UInt64: SavedAnswer]
+  /// A request that has ended two drivers.
+  let refused: UInt64?
+
+  init(_ estate: Estate, _ saved: SavedState) {
+    answers = estate.answers
+    refused = saved[.suspectDeaths] >= 2 ? saved[.suspect] : nil
+  }
+}
