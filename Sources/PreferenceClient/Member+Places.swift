@@ -76,9 +76,10 @@ extension Member {
 
   /// Asks the present owner. A thread asks where that one does not say, and may wait for the next.
   public func loadLists(
-    _ load: ListLoad, on threads: BlockingThreads,
+    _ load: ListLoad, on threads: BlockingThreads, begun: @escaping @Sendable () -> Void,
     then body: @escaping @Sendable ([Location: ListFinding]) -> Void
   ) -> Bool {
+    begun()
     let waiting = { @Sendable [self] () -> Void in body(loadLists(load)) }
     let isAsked = succession.places?.loadLists(load) { findings in
       if let findings {

@@ -159,6 +159,27 @@ extension LocalPlaces {
     return findings
   }
 
+  /// A place whose directory cannot be listed, or where no list can be made, leaves its loads to be
+  /// carried out one by one, which finds out why.
+  public func loadAbsent(_ loads: [ListLoad]) -> [Int] {
+    let lists = store.lists
+    let mark = lists.appearances
+    let names = lists.names(in: Set(loads.lazy.flatMap(\.locations).map(\.place)))
+    let isAbsent = loads.map { load in
+      load.evenIfAbsent
+        && load.locations.allSatisfy { location in
+          names.lack(location)
+            && (lists.isLoaded(location)
+              || lists.keepNothing(at: location, since: mark, isAbsent: true))
+        }
+    }
+    let changing = zip(loads, isAbsent).lazy.filter(\.1).flatMap(\.0.changing)
+    let failed = store.prepare(absent: changing.filter { $0.place == .user || !isPrepared($0) })
+    return loads.indices.filter { index in
+      !isAbsent[index] || loads[index].changing.contains { failed.contains($0.place) }
+    }
+  }
+
   /// Whether the location's list has been read, so that a look-up waits for no disk.
   public func isLoaded(_ location: Location) -> Bool { store.lists.isLoaded(location) }
 

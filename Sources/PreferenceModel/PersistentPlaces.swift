@@ -124,12 +124,19 @@ public protocol PersistentPlaces: ChangeService, StoredPlaces {
 
   /// Does what `loadLists` does, without waiting; any thread then calls the body with what that
   /// returns.
-  /// - Parameter threads: where it is done, if the places must wait.
+  /// - Parameters:
+  ///   - threads: where it is done, if the places must wait.
+  ///   - begun: is called once the lists themselves are waited for, not other ones before them.
   /// - Returns: whether the body will be called; false where too much waits for these threads.
   func loadLists(
-    _ load: ListLoad, on threads: BlockingThreads,
+    _ load: ListLoad, on threads: BlockingThreads, begun: @escaping @Sendable () -> Void,
     then body: @escaping @Sendable ([Location: ListFinding]) -> Void
   ) -> Bool
+
+  /// Carries out those of many loads that find nothing, and are to keep that. Waits for disks. Cost:
+  /// a listing of each place's directory, and a check of each that a change would write to.
+  /// - Returns: the indices of the others, which are still to be carried out.
+  func loadAbsent(_ loads: [ListLoad]) -> [Int]
 }
 
 /// What is known of a list that is not in memory.
@@ -193,11 +200,17 @@ public protocol RepeatableChanges: AnyObject, Sendable {
 extension PersistentPlaces {
   /// Has one of the threads read the lists.
   public func loadLists(
-    _ load: ListLoad, on threads: BlockingThreads,
+    _ load: ListLoad, on threads: BlockingThreads, begun: @escaping @Sendable () -> Void,
     then body: @escaping @Sendable ([Location: ListFinding]) -> Void
   ) -> Bool {
-    threads.run { body(self.loadLists(load)) }
+    threads.run {
+      begun()
+      body(self.loadLists(load))
+    }
   }
+
+  /// Leaves all of them to be carried out one by one.
+  public func loadAbsent(_ loads: [ListLoad]) -> [Int] { Array(loads.indices) }
 
   public func loadLists(_ load: ListLoad) -> [Location: ListFinding] {
     for location in load.changing { prepare(location) }

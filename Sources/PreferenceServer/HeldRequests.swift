@@ -18,7 +18,7 @@ struct HeldRequests {
     /// The size of its message.
     let bytes: Int
     /// A domain that was not at hand at the last look.
-    private var awaited: Request.Need?
+    private var awaited: ListReader.Need?
 
     init(request: Request, number: UInt64, bytes: Int) {
       (self.request, self.number, self.bytes) = (request, number, bytes)
@@ -27,7 +27,11 @@ struct HeldRequests {
     /// Whether the lists that the request needs have been read; if not, begins to read them. Cost:
     /// while the awaited domain is not at hand, a look at that one; else at all.
     fileprivate mutating func isOpen(_ lists: ListReader) -> Bool {
-      if let awaited, !awaited.isAtHand(lists) { return false }
+      if let awaited, !lists.isAtHand(awaited.domain, changing: awaited.changed) {
+        // Or it would not be read again, where it has changed meanwhile.
+        lists.read([awaited])
+        if !lists.isAtHand(awaited.domain, changing: awaited.changed) { return false }
+      }
       awaited = request.lastMissing(lists)
       return awaited == nil
     }
@@ -101,31 +105,19 @@ extension Request {
     }
   }
 
-  /// A domain whose lists a request needs, and those of its locations that the request may change.
-  struct Need {
-    let domain: DomainName
-    let changed: [Location]
-
-    /// Whether the lists have been read; if not, begins to read them.
-    fileprivate func isAtHand(_ lists: ListReader) -> Bool {
-      if lists.isAtHand(domain, changing: changed) { return true }
-      lists.read(domain, changing: changed)
-      return lists.isAtHand(domain, changing: changed)
-    }
-  }
-
   /// Begins to read the lists that the request needs and that have not been read.
   /// - Returns: the last domain that is not at hand; nil: all are.
-  fileprivate func lastMissing(_ lists: ListReader) -> Need? {
+  fileprivate func lastMissing(_ lists: ListReader) -> ListReader.Need? {
     for location in named {
       if case .managedFor = location.place { lists.include(location.place) }
     }
-    var missing: Need?
-    for (domain, changed) in needs {
-      let need = Need(domain: domain, changed: Array(changed))
-      if !need.isAtHand(lists) { missing = need }
+    let isMissing = { (need: ListReader.Need) in
+      !lists.isAtHand(need.domain, changing: need.changed)
     }
-    return missing
+    let missing = needs.map { ListReader.Need($0, changing: Array($1)) }.filter(isMissing)
+    lists.read(missing)
+    // What was refused is at hand.
+    return missing.last(where: isMissing)
   }
 
   /// The domains whose lists the request needs, with the locations that it may change: those that

@@ -94,16 +94,21 @@ extension Lists {
   }
 
   /// Keeps in memory that nothing is at the location, if that is so: no list, and nothing that adds
-  /// keys to it. Most places of most domains have nothing. Cost: one stat(2), and a lock or two.
-  /// - Parameter appearances: what the property of that name was before.
+  /// keys to it. Most places of most domains have nothing. Cost: one stat(2), unless `isAbsent`, and a
+  /// lock or two.
+  /// - Parameters:
+  ///   - appearances: what the property of that name was before.
+  ///   - isAbsent: whether a listing that was made since then says that there is no list.
   /// - Returns: whether that was kept; if not, the location must be read.
-  public func keepNothing(at location: Location, since appearances: Int) -> Bool {
+  public func keepNothing(
+    at location: Location, since appearances: Int, isAbsent: Bool = false
+  ) -> Bool {
     if isReadOnly || isLoaded(location) { return false }
     do throws(EngineError) { try requireKnown(location) } catch { return false }
     if location.place.hasAdditions { loadAdditions(of: location.place) }
     let start = beginReading()
     defer { endReading(since: start) }
-    guard identity(location).isAbsent else { return false }
+    guard isAbsent || identity(location).isAbsent else { return false }
     return state.withLock { state in
       let settings = state.additions.all[location.place]?.settings
       guard state.directories.appearances == appearances, state.pending[location] == nil,
@@ -114,6 +119,9 @@ extension Lists {
       return true
     }
   }
+
+  /// The names of the lists that the places have. Waits for disks.
+  public func names(in places: Set<Place>) -> ListNames { ListNames(layout, of: places) }
 
   /// Keeps in memory that there is no list at the location, unless a list has appeared since it was
   /// looked for.

@@ -153,6 +153,27 @@ extension Store {
   public func prepare(_ location: Location) {
     var failure: EngineError?
     do throws(EngineError) { try checkReplaceable(location) } catch { failure = error }
+    note(failure, of: [location])
+  }
+
+  /// Does what `prepare` does for many locations of which none has a list, or changes that wait for
+  /// a rewrite: whether one can be made depends on its place alone. Cost: one check for each place.
+  /// - Returns: the places in which the check has failed; nothing is noted of their locations.
+  public func prepare(absent locations: [Location]) -> Set<Place> {
+    var failed: Set<Place> = []
+    for (place, locations) in Dictionary(grouping: locations, by: \.place) {
+      do throws(EngineError) {
+        if let first = locations.first { try checkReplaceable(first) }
+        note(nil, of: locations)
+      } catch {
+        failed.insert(place)
+      }
+    }
+    return failed
+  }
+
+  /// Keeps what a check has found.
+  private func note(_ failure: EngineError?, of locations: [Location]) {
     let now = Instant.now
     let until = now.advanced(
       milliseconds: failure == nil ? Self.changePatience : Self.checkPatience)
@@ -164,7 +185,7 @@ extension Store {
         state.checks = state.checks.filter { $0.value.until > now }
         state.mostChecks = max(Self.leastChecks, 2 * state.checks.count)
       }
-      state.checks[location] = check
+      for location in locations { state.checks[location] = check }
     }
   }
 

@@ -14,8 +14,9 @@ import SystemCalls
 public final class ListReader: Sendable {
   /// How far the lists of a domain, which were not all at hand, have been read.
   private enum Look {
+    /// `since`: when a thread began with it, or when it was asked for, if none has.
     /// `isOutdated`: the domain has changed since the look began.
-    case reading(since: Instant, isOutdated: Bool = false)
+    case reading(since: Instant, hasBegun: Bool = false, isOutdated: Bool = false)
     /// `isPrepared`: changes of the domain's lists have been prepared too.
     case done([Location: ListFinding], isPrepared: Bool)
     /// The lists are not read: too many others are being read, or no thread could be made.
@@ -28,20 +29,46 @@ public final class ListReader: Sendable {
     /// looked at.
     var places = SearchList.persistentPlaces + [.schema]
     var told: (@Sendable () -> Void)?
+    /// When a thread last began to read a domain.
+    var lastBegun = Instant(nanoseconds: 0)
+    /// Whether a domain's lists were refused since `forget` was last called.
+    var hasRefused = false
+
+    /// Whether nobody waits for the domain any longer, because its lists do not answer, or all threads
+    /// wait for others that do not.
+    func isLate(_ look: Look?) -> Bool {
+      guard case .reading(let since, let hasBegun, _)? = look else { return false }
+      let start = hasBegun ? since : max(since, lastBegun)
+      return Instant.now.nanoseconds(after: start) >= patience * 1_000_000
+    }
+  }
+
+  /// A domain whose lists are needed, and those of its locations that may be changed.
+  public struct Need: Sendable {
+    /// The domain.
+    public let domain: DomainName
+    /// The locations.
+    public let changed: [Location]
+
+    /// A need of a domain's lists.
+    public init(_ domain: DomainName, changing changed: [Location] = []) {
+      (self.domain, self.changed) = (domain, changed)
+    }
   }
 
   private let places: any PersistentPlaces
   /// Domains that count as existing where no place has a list of them. Their absent lists are
   /// loaded too, so that the next request finds them at hand.
   private let lasting: Set<DomainName>
-  private let threads = BlockingThreads(name: "prefs-list", most: 32)
+  private let threads = BlockingThreads(name: "prefs-list", most: 32, mostWaiting: 100_000)
   private let state = Monitor(State())
   /// Whether there are looks: most of the time there is none, and `finding` need not take the lock.
   private let hasLooks = Atomic<Bool>(false)
   /// How many looks have ended, of all domains together.
   private let ended = Atomic<UInt64>(0)
 
-  /// Milliseconds after which a list that is still being read counts as hung.
+  /// Milliseconds after which a list that is still being read counts as hung. One that has to wait
+  /// for a thread does so when no thread has begun with another one for as long.
   public static let patience: Int64 = 5000
 
   /// Creates a reader of the places' lists.
@@ -58,7 +85,8 @@ public final class ListReader: Sendable {
     state.withLock { state in
       for domain in domains {
         switch state.looks[domain] {
-        case .reading(let since, _): state.looks[domain] = .reading(since: since, isOutdated: true)
+        case .reading(let since, let hasBegun, _):
+          state.looks[domain] = .reading(since: since, hasBegun: hasBegun, isOutdated: true)
         case .done: state.looks[domain] = nil
         case .refused, nil: break
         }
@@ -97,7 +125,7 @@ public final class ListReader: Sendable {
     return locations.allSatisfy { location in
       if places.isPrepared(location) { return true }
       return state.withLock { state in
-        if case .reading(let since, _)? = state.looks[domain] { return Self.isLate(since) }
+        if case .reading? = state.looks[domain] { return state.isLate(state.looks[domain]) }
         // What could not be prepared is an error of the change.
         if case .done(_, let isPrepared)? = state.looks[domain] { return isPrepared }
         return state.looks[domain] != nil
@@ -109,15 +137,11 @@ public final class ListReader: Sendable {
     if places.isLoaded(domain, in: all) { return true }
     return state.withLock { state in
       switch state.looks[domain] {
-      case .reading(let since, _): Self.isLate(since)
+      case .reading: state.isLate(state.looks[domain])
       case .done, .refused: true
       case nil: false
       }
     }
-  }
-
-  private static func isLate(_ since: Instant) -> Bool {
-    Instant.now.nanoseconds(after: since) >= patience * 1_000_000
   }
 
   /// Starts to read the lists that a look-up in the domain needs, and what a change of the locations
@@ -125,42 +149,101 @@ public final class ListReader: Sendable {
   /// once, as one that hangs is. It never calls the body of `whenRead`, because its caller may hold
   /// locks that the body takes: ask `isAtHand` once more after it.
   public func read(_ domain: DomainName, changing locations: [Location] = []) {
+    read([Need(domain, changing: locations)])
+  }
+
+  /// Does the same for several domains. Of many, one thread first finds out which of them no place
+  /// has, and ends those together.
+  public func read(_ needs: [Need]) {
     let all = state.withLock { $0.places }
-    for name in domain == .global ? [domain] : [domain, .global] {
-      let changed = locations.filter { $0.domain == name && !places.isPrepared($0) }
-      guard !changed.isEmpty || !isKnown(name, all) else { continue }
-      let isNew = state.withLock { state in
-        if case .reading? = state.looks[name] { return false }
-        if changed.isEmpty, state.looks[name] != nil { return false }
-        state.looks[name] = .reading(since: .now)
-        hasLooks.store(true, ordering: .releasing)
-        return true
+    let loads = needs.flatMap { need in
+      (need.domain == .global ? [.global] : [need.domain, .global]).compactMap {
+        begin($0, need.changed, all)
       }
-      if isNew { look(at: name, changing: changed) }
     }
+    guard loads.count >= Self.many else { return loads.forEach(look) }
+    let isBegun = threads.run { [self] in
+      setBegun(loads.map(\.domain))
+      let rest = places.loadAbsent(loads.map(\.load)).map { loads[$0] }
+      let others = Set(rest.map(\.domain))
+      let absent = loads.filter { !others.contains($0.domain) }
+      // These wait for a thread again.
+      setReading(rest.map(\.domain))
+      end(absent.map { ($0.domain, .done([:], isPrepared: !$0.load.changing.isEmpty)) })
+      rest.forEach(look)
+    }
+    if !isBegun { refuse(loads.map(\.domain)) }
+  }
+
+  /// So many domains are looked at together.
+  private static let many = 16
+
+  /// Notes that a domain is to be read.
+  /// - Returns: the domain and its lists; nil: it needs not be read, or is being read.
+  private func begin(
+    _ domain: DomainName, _ locations: [Location], _ all: [Place]
+  ) -> (domain: DomainName, load: ListLoad)? {
+    let changed = locations.filter { $0.domain == domain && !places.isPrepared($0) }
+    guard !changed.isEmpty || !isKnown(domain, all) else { return nil }
+    let isNew = state.withLock { state in
+      if case .reading? = state.looks[domain] { return false }
+      if changed.isEmpty, state.looks[domain] != nil { return false }
+      state.looks[domain] = .reading(since: .now)
+      hasLooks.store(true, ordering: .releasing)
+      return true
+    }
+    guard isNew else { return nil }
+    // A domain that is changed exists, or will; its absent lists are loaded too.
+    let load = ListLoad(
+      all.map { Location($0, domain) }, changing: changed,
+      evenIfAbsent: lasting.contains(domain) || !changed.isEmpty)
+    return (domain, load)
   }
 
   /// Has the lists of a domain read, if any place has it, and changes of some prepared.
-  private func look(at domain: DomainName, changing changed: [Location]) {
-    let places = state.withLock { $0.places }
-    // A domain that is changed exists, or will; its absent lists are loaded too.
-    let load = ListLoad(
-      places.map { Location($0, domain) }, changing: changed,
-      evenIfAbsent: lasting.contains(domain) || !changed.isEmpty)
-    let isBegun = self.places.loadLists(load, on: threads) { [self] findings in
-      end(domain, .done(findings, isPrepared: !changed.isEmpty))
+  private func look(at domain: DomainName, _ load: ListLoad) {
+    let isBegun = places.loadLists(load, on: threads) { [self] in
+      setBegun([domain])
+    } then: { [self] findings in
+      end([(domain, .done(findings, isPrepared: !load.changing.isEmpty))])
     }
-    guard !isBegun else { return }
-    state.withLock { $0.looks[domain] = .refused }
+    if !isBegun { refuse([domain]) }
+  }
+
+  /// Notes that a thread begins with the domains.
+  private func setBegun(_ domains: [DomainName]) {
+    state.withLock { $0.lastBegun = .now }
+    setReading(domains, hasBegun: true)
+  }
+
+  /// Counts from now on how long the domains take.
+  private func setReading(_ domains: [DomainName], hasBegun: Bool = false) {
+    state.withLock { state in
+      for domain in domains {
+        guard case .reading(_, _, let isOutdated)? = state.looks[domain] else { continue }
+        state.looks[domain] = .reading(
+          since: .now, hasBegun: hasBegun, isOutdated: isOutdated)
+      }
+    }
+  }
+
+  private func refuse(_ domains: [DomainName]) {
+    state.withLock { state in
+      for domain in domains { state.looks[domain] = .refused }
+      state.hasRefused = true
+    }
     ended.wrappingAdd(1, ordering: .releasing)
   }
 
-  private func end(_ domain: DomainName, _ look: Look) {
+  private func end(_ looks: [(domain: DomainName, look: Look)]) {
+    guard !looks.isEmpty else { return }
     let told = state.withLock { state in
-      if case .reading(_, isOutdated: true)? = state.looks[domain] {
-        state.looks[domain] = nil
-      } else {
-        state.looks[domain] = look
+      for (domain, look) in looks {
+        if case .reading(_, _, isOutdated: true)? = state.looks[domain] {
+          state.looks[domain] = nil
+        } else {
+          state.looks[domain] = look
+        }
       }
       return state.told
     }
@@ -172,9 +255,12 @@ public final class ListReader: Sendable {
   /// still being read is kept. Call it when the callers that waited have asked again.
   /// - Parameter isAwaited: whether callers still wait. They may need several domains that do not
   ///   stay in memory, so what was found is kept until none waits; what was refused is tried again.
+  ///   Cost: then none, unless something was refused; else O(what was found).
   public func forget(isAwaited: Bool = false) {
     guard hasFindings else { return }
     state.withLock { state in
+      if isAwaited, !state.hasRefused { return }
+      state.hasRefused = false
       state.looks = state.looks.filter { _, look in
         switch look {
         case .reading: true
@@ -199,7 +285,7 @@ public final class ListReader: Sendable {
     let finding = state.withLock { state -> ListFinding? in
       let look = state.looks[location.domain]
       if case .done(let findings, _)? = look { return findings[location] ?? ListFinding() }
-      return Self.refusal(location, look).map { ListFinding(error: $0) }
+      return Self.refusal(location, look, state).map { ListFinding(error: $0) }
     }
     guard let finding else { return nil }
     // A list that was read, and is no longer in memory: another process owns the store since then.
@@ -209,9 +295,11 @@ public final class ListReader: Sendable {
   }
 
   /// The error of a list that nobody waits for any longer; nil: it is being read, or has been.
-  private static func refusal(_ location: Location, _ look: Look?) -> EngineError? {
+  private static func refusal(
+    _ location: Location, _ look: Look?, _ state: State
+  ) -> EngineError? {
     switch look {
-    case .reading(let since, _) where isLate(since):
+    case .reading where state.isLate(look):
       hung(location, "lies on a file system that does not answer; is it hung?")
     case .refused: hung(location, "was not read, because too many others do not answer")
     case .reading, .done, nil: nil
@@ -258,7 +346,7 @@ public final class ListReader: Sendable {
   public func refuseUnprepared(_ locations: [Location]) throws(EngineError) {
     guard hasFindings else { return }
     for location in locations where !places.isPrepared(location) {
-      let refusal = state.withLock { Self.refusal(location, $0.looks[location.domain]) }
+      let refusal = state.withLock { Self.refusal(location, $0.looks[location.domain], $0) }
       if let refusal { throw refusal }
     }
   }

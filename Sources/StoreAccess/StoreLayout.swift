@@ -120,6 +120,16 @@ public struct StoreLayout: Sendable {
     return paths.dropLast().first { ((try? Files.linkStatus($0)) ?? nil) != nil } ?? last
   }
 
+  /// The directories that the place's lists may be in.
+  package func directories(_ place: Place) -> [String] {
+    place == .schema && !schemaDirectories.isEmpty ? schemaDirectories : [directory(place)]
+  }
+
+  /// The names that the location's list may have.
+  package func fileNames(_ location: Location) -> [String] {
+    location.place == .schema ? schemaNames(of: location.domain) : [fileName(location)]
+  }
+
   /// The names that the schema of a domain may have, the one that counts first. That of the global
   /// domain is also found under the name by which everything else calls this domain.
   private func schemaNames(of domain: DomainName) -> [String] {

@@ -73,6 +73,37 @@ import Testing
     }
   }
 
+  @Test("of many domains, those that no place has are found together, with a look at each directory")
+  func many() throws {
+    let prepare = { (sandbox: Sandbox) in
+      for name in ["d7", "D8"] { sandbox.makeList("\(sandbox.config)/\(name).plist", "dict(K=1)") }
+    }
+    try withReader(prepare: prepare) { reader, places, bell in
+      let told = Mutex(0)
+      reader.whenRead {
+        told.withLock { $0 += 1 }
+        bell.ring()
+      }
+      let user = (0..<500).map { Location(.user, DomainName("d\($0)")) }
+      reader.read(user.map { ListReader.Need($0.domain, changing: [$0]) })
+      let end = Instant.now.advanced(milliseconds: 5000)
+      while !user.allSatisfy({ reader.isAtHand($0.domain, changing: [$0]) }), Instant.now < end {
+        bell.wait(until: end)
+        bell.clear()
+      }
+      // Once for the absent ones and the global domain, and once for each of the two names.
+      #expect(told.withLock { $0 } == 3)
+      for location in user {
+        #expect(places.isLoaded(location) && places.isLoaded(Location(.managed, location.domain)))
+        #expect(reader.finding(location)?.error == nil)
+        #expect(try places.keys(at: location) == (location.domain == "d7" ? ["K"] : []))
+      }
+      let change = try places.apply(
+        user.map { .set("N", $0.domain, 1, .unknown) }, by: Author(number: 1))
+      #expect(change.items.count == 999, "each key, and each domain but the one that there was")
+    }
+  }
+
   @Test("a domain that is not there is looked for again, and no list of it is kept")
   func missing() throws {
     try withReader { reader, places, bell in
@@ -142,7 +173,7 @@ private final class ForgetfulPlaces: PersistentPlaces {
   }
 
   func loadLists(
-    _ load: ListLoad, on threads: BlockingThreads,
+    _ load: ListLoad, on threads: BlockingThreads, begun: @escaping @Sendable () -> Void,
     then body: @escaping @Sendable ([Location: ListFinding]) -> Void
   ) -> Bool {
     !refuses && threads.run { body(self.loadLists(load)) }
