@@ -162,6 +162,7 @@ extension LocalPlaces {
   /// A place whose directory cannot be listed, or where no list can be made, leaves its loads to be
   /// carried out one by one, which finds out why.
   public func loadAbsent(_ loads: [ListLoad]) -> [Int] {
+    guard loads.contains(where: \.evenIfAbsent) else { return Array(loads.indices) }
     let lists = store.lists
     let mark = lists.appearances
     let names = lists.names(in: Set(loads.lazy.flatMap(\.locations).map(\.place)))

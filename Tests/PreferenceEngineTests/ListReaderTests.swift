@@ -73,7 +73,7 @@ import Testing
     }
   }
 
-  @Test("of many domains, those that no place has are found together, with a look at each directory")
+  @Test("of many domains, those that no place has are found together, by a look at each directory")
   func many() throws {
     let prepare = { (sandbox: Sandbox) in
       for name in ["d7", "D8"] { sandbox.makeList("\(sandbox.config)/\(name).plist", "dict(K=1)") }

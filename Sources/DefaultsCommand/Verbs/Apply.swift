@@ -58,12 +58,15 @@ enum Apply {
     _ options: Options
   ) throws(EngineError) -> [(intent: Intent, line: String)] {
     var differences: [(intent: Intent, line: String)] = []
+    let place: Place? = options.isCurrentHost ? .host : nil
+    let present = try DomainContents(
+      of: all.map(\.domain), in: place.map { [$0] } ?? Place.own, store.places)
     for (domain, settings) in all {
-      let target = Target(domain: domain, place: options.isCurrentHost ? .host : nil)
+      let target = Target(domain: domain, place: place)
       let view = DomainView(target, store)
       let settings = view.typed(settings, of: format)
       for (key, value) in settings.sorted(by: { $0.key < $1.key }) {
-        let old = try view.find(key)?.stored.value
+        let old = present.find(key, in: domain)
         if old == value { continue }
         let line = line(target, key, old, value, options)
         differences.append((view.setting(key, value), line))
