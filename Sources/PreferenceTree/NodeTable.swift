@@ -247,6 +247,16 @@ extension NodeTable {
     }
   }
 
+  /// Makes a scratch directory the directory of a domain that has no node. It keeps its inode number.
+  func makeDomain(_ node: Node, _ domain: DomainName) {
+    unname(node)
+    var listing = node.directory?.listing ?? ListingState()
+    listing.entriesChanged()
+    node.content = .directory(DomainDirectory(domain, listing))
+    byDomain[domain] = node
+    inodes.domains[domain] = node.inode
+  }
+
   /// Removes a domain that is gone: if it comes back, it gets a new node.
   func remove(_ domain: DomainName) {
     if let node = byDomain.removeValue(forKey: domain) { changes.note(node.id) }

@@ -76,10 +76,13 @@ final class RootDirectory: FileDirectory {
     guard let node = tree.table[ScratchPath(parent: .root, name: name)] else {
       return try tree.keys.renameDomain(name, to: newName, mode, now: now)
     }
+    guard ScratchName.isRootName(newName) else {
+      return try tree.keys.makeDomain(newName, of: node, mode, now: now)
+    }
     let path = ScratchPath(parent: .root, name: newName)
-    guard ScratchName.isRootName(newName), tree.table[path] == nil else {
+    guard tree.table[path] == nil else {
       throw tree.log.refused(
-        .refused("\(newName): a tool's temporary file or directory cannot become or replace it"))
+        .refused("\(newName): a tool's temporary file or directory cannot replace it"))
     }
     tree.table.rename(node, to: path)
     tree.kernel.rootChanged(at: now.time)

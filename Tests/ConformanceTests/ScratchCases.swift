@@ -38,6 +38,8 @@ enum ScratchCases {
     Case(
       "only tools make directories in a domain, and theirs at the root are no domains",
       foreignDirectories),
+    Case("a tool's directory at the root becomes a domain, and its files keys", newDomains),
+    Case("what cannot become a domain stays as it is", noDomains),
     Case("a domain can be renamed to the name of a removed one", domainSwap),
     Case("a key keeps its mode, and its time until the value changes", attributes),
     Case("a key gets mode and time of the file that is renamed over it", attributesOfRenamed),
@@ -473,6 +475,56 @@ enum ScratchCases {
     for name in ["d/tab_width", "d/%74ab_width"] {
       expectRefused(ENOENT) { _ = try files.status(name) }
     }
+  }
+
+  private static func newDomains(_ files: any TestFiles) throws {
+    let directory = ".unison.n.0123abcd.unison.tmp"
+    try files.makeDirectory(directory)
+    for (name, text) in [
+      ("Number", "8\n"), ("%2Ehidden", "x\n"), ("Empty", ""), (".note", "later"),
+    ] {
+      // Unison writes each file under such a name, and renames it.
+      try files.put("\(directory)/.unison.\(name).0123abcd.unison.tmp", text)
+      try files.rename(
+        "\(directory)/.unison.\(name).0123abcd.unison.tmp", "\(directory)/\(name)", flags: 0)
+    }
+    try files.changeMode("\(directory)/Number", 0o400)
+    let inode = try files.status(directory).inode
+    try files.rename(directory, "n", flags: 1)
+    #expect(try files.names("").contains("n") && !files.names("").contains(directory))
+    #expect(try files.attribute("n", "user.prefs.domain") == "n")
+    #expect(try files.status("n").inode == inode && files.names("n").contains("Number"))
+    for (name, type) in [("Number", "integer"), ("%2Ehidden", "string"), (".note", "scratch")] {
+      #expect(try files.attribute("n/\(name)", "user.prefs.type") == type)
+    }
+    #expect(try files.status("n/Number").mode & 0o777 == 0o400 && files.get("n/Empty") == "")
+    try files.put("n/Empty", "text\n")
+    #expect(try files.get("n/Empty") == "text\n")
+    // An empty domain is replaced.
+    try files.makeDirectory("m")
+    try files.makeDirectory("tmp.a1B2c3D4e5")
+    try files.put("tmp.a1B2c3D4e5/K", "1\n")
+    try files.rename("tmp.a1B2c3D4e5", "m", flags: 0)
+    #expect(try files.get("m/K") == "1\n" && files.names("m") == ["K"])
+  }
+
+  private static func noDomains(_ files: any TestFiles) throws {
+    let directory = ".unison.n.0123abcd.unison.tmp"
+    try files.makeDirectory(directory)
+    try files.put("\(directory)/Number", "8\n")
+    expectRefused(ENOTEMPTY) { try files.rename(directory, "d", flags: 0) }
+    expectRefused(EEXIST) { try files.rename(directory, "d", flags: 1) }
+    expectRefused(EPERM) { try files.rename(directory, ".git", flags: 0) }
+    try files.makeDirectory("\(directory)/inner")
+    expectRefused(EPERM) { try files.rename(directory, "n", flags: 0) }
+    try files.removeDirectory("\(directory)/inner")
+    try files.put(".watchman-cookie-host-1-0", "x")
+    expectRefused(EPERM) { try files.rename(".watchman-cookie-host-1-0", "n", flags: 0) }
+    try files.unlink(".watchman-cookie-host-1-0")
+    expectRefused(ENOENT) { _ = try files.status("n") }
+    #expect(try files.get("\(directory)/Number") == "8\n")
+    try files.unlink("\(directory)/Number")
+    try files.removeDirectory(directory)
   }
 
   private static func foreignDirectories(_ files: any TestFiles) throws {

@@ -127,6 +127,23 @@ import Testing
     #expect(try tree.lookup(.root, bytes("e"), now: bench.now) == .missing(isCacheable: true))
   }
 
+  @Test("a scratch directory becomes the domain that was made of it", arguments: [false, true])
+  func makeDomain(isForgotten: Bool) throws {
+    let directory = bytes(".unison.n.0123.unison.tmp")
+    let made = try tree.makeDirectory(.root, directory, now: bench.now).node
+    let file = try tree.create(made, bytes("K"), CreationFlags(), now: bench.now).entry.node
+    try tree.write(file, WriteRequest(bytes("8\n"), at: 0), now: bench.now)
+    try follow(
+      [.createDomain("n"), .set("K", "n", .integer(8), .exact(bytes("8\n")))],
+      forgetting: isForgotten
+    ) {
+      try tree.rename(.root, directory, to: .root, bytes("n"), .keep, now: bench.now)
+    }
+    #expect(try bench.found(.root, "n").node == made && bench.found(made, "K").node == file)
+    #expect(try tree.read(file, at: 0, count: 9) == bytes("8\n")[...])
+    #expect(try tree.lookup(.root, directory, now: bench.now) == .missing(isCacheable: true))
+  }
+
   @Test("only the change that a request asks for is marked, also where a text is decided before")
   func marks() throws {
     try bench.set("S", .string("a"))

@@ -10,7 +10,8 @@ import SystemCalls
 // - UNLINK: that the key is gone is no ENOENT. Its name is hidden for a second. RENAME of a key, also
 //   over another one: the same, and its file gets the new name, whether or not that may replace one
 //   (RENAME_NOREPLACE). RENAME_EXCHANGE: the files exchange their names.
-// - RENAME and SETXATTR that make a key of a scratch file: the file becomes the key's.
+// - RENAME and SETXATTR that make a key of a scratch file: the file becomes the key's. RENAME that
+//   makes a domain of a scratch directory: the same, of all files in it.
 // - RMDIR and RENAME of a domain: neither that the old one is gone nor that the new one is there is
 //   an error.
 //

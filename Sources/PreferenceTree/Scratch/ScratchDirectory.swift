@@ -1,7 +1,8 @@
 import PreferenceModel
 import SystemCalls
 
-/// A directory that a tool has made for its temporary files. Everything in it is scratch.
+/// A directory that a tool has made for its temporary files. Everything in it is scratch. One at the
+/// root that is renamed to a domain's name becomes that domain (`KeyFiles.makeDomain`).
 final class ScratchDirectory: FileDirectory {
   var path: ScratchPath { didSet { changes.note(id) } }
   private let id: NodeID
