@@ -32,7 +32,8 @@ import Testing
       ("{'a': <1>, 'b': <'x'>}", "a{sv}", ["a": "<1>", "b": "<'x'>"]), ("@a{sv} {}", "a{sv}", [:]),
       ("{uint32 1: 'a'}", "a{us}", "{uint32 1: 'a'}"), ("@a{us} {}", "a{us}", "@a{us} {}"),
       ("[{'a': <[<1>, <2>]>}]", "aa{sv}", [["a": "<[<1>, <2>]>"]]), ("handle 5", "h", "handle 5"),
-      ("[@mi 3, nothing]", "ami", ["@mi 3", "nothing"]), ("[1.0, -inf]", "ad", [.real(1), "-inf"]),
+      ("[@mi 3, nothing]", "ami", "[@mi 3, nothing]"), ("'\u{301}a'", "s", "\u{301}a"),
+      ("[1.0, -inf]", "ad", [.real(1), "-inf"]),
     ] as [(String, String, Value)])
   func kept(_ text: String, _ type: String, _ value: Value) throws {
     #expect(try VariantText.kept(text) == value)
@@ -43,7 +44,7 @@ import Testing
   @Test(
     "what is no GVariant is refused, and nothing traps",
     arguments: ["", "'", "[1", "{'a' 1}", "<1", "word", "1 2", "\"\\", "'\\u12'", "("]
-      + [String(repeating: "[", count: 10_000)])
+      + ["[", "{", "<", "@i "].map { String(repeating: $0, count: 10_000) })
   func refused(_ text: String) {
     #expect(throws: Malformed.self) { try VariantText.value(of: text) }
   }

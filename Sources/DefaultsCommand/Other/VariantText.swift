@@ -14,13 +14,21 @@ struct Malformed: Error {
 /// strings as keys dictionaries, and others arrays of pairs; a variant is what is in it.
 ///
 /// As `kept`, nothing of a type is lost: arrays of bytes are arrays of integers, and what JSON has no
-/// form for (variants, maybe types, handles, dictionaries with other keys, infinities) is a string
-/// with its text. So the module for GSettings programs keeps values in a mount, and reads them.
+/// form for (variants, handles, infinities) is a string with its text, as is a value that has a maybe
+/// type, or a dictionary with other keys, anywhere. So the module for GSettings programs keeps
+/// values in a mount, or reads them.
+///
+/// It reads scalars, not characters: a quote ends a string also before a combining mark.
 ///
 /// Source: "GVariant Text Format" of the GLib manual.
 struct VariantText {
-  private var rest: Substring
+  private typealias Text = Substring.UnicodeScalarView
+
+  private var rest: Text
   private let isKept: Bool
+  /// Whether what JSON has no form for was there, and its type is only said once for several: a maybe
+  /// type, or a dictionary without strings as keys; but in a variant.
+  private var isText = false
 
   /// Returns the value of a text; nil for `nothing`, which is no value.
   static func value(of text: some StringProtocol) throws(Malformed) -> Value? {
@@ -37,11 +45,14 @@ struct VariantText {
   private static func value(
     of text: some StringProtocol, isKept: Bool
   ) throws(Malformed) -> Value? {
-    var parser = VariantText(rest: Substring(text), isKept: isKept)
+    let whole = Substring(text).unicodeScalars
+    var parser = VariantText(rest: whole, isKept: isKept)
     let value = try parser.value(depth: 0)
+    let rest = parser.rest
     parser.skipBlanks()
-    guard parser.rest.isEmpty else { throw Malformed("there is more: \(parser.rest)") }
-    return value
+    guard parser.rest.isEmpty else { throw Malformed("there is more: \(Substring(rest))") }
+    guard isKept, parser.isText else { return value }
+    return .string(String(Substring(whole[..<rest.startIndex])))
   }
 
   private static let deepest = 100
@@ -50,9 +61,9 @@ struct VariantText {
     "string", "objectpath", "signature",
   ]
 
-  private mutating func skipBlanks() { rest = rest.drop(while: \.isWhitespace) }
+  private mutating func skipBlanks() { rest = rest.drop(while: \.properties.isWhitespace) }
 
-  private mutating func skip(_ word: Character) -> Bool {
+  private mutating func skip(_ word: Unicode.Scalar) -> Bool {
     skipBlanks()
     guard rest.first == word else { return false }
     rest.removeFirst()
@@ -61,29 +72,25 @@ struct VariantText {
 
   private mutating func word() -> String {
     skipBlanks()
-    let word = rest.prefix { !$0.isWhitespace && !",:]})>".contains($0) }
+    let ends = ",:]})>".unicodeScalars
+    let word = rest.prefix { !$0.properties.isWhitespace && !ends.contains($0) }
     rest = rest.dropFirst(word.count)
-    return String(word)
+    return String(Substring(word))
   }
 
   private mutating func value(depth: Int) throws(Malformed) -> Value? {
-    guard depth < Self.deepest else { throw Malformed("it is nested too deep") }
     skipBlanks()
     let start = rest
     let value = try parse(depth)
     guard isKept, Self.hasOtherForm(start, value) else { return value }
-    return .string(String(start[..<rest.startIndex]))
+    return .string(String(Substring(start[..<rest.startIndex])))
   }
 
   /// Whether JSON has no form for the value with that text.
-  private static func hasOtherForm(_ text: Substring, _ value: Value?) -> Bool {
+  private static func hasOtherForm(_ text: Text, _ value: Value?) -> Bool {
     switch text.first {
-    case "<", "j", "n", "h": return true
-    case "@":
-      let type = text.dropFirst().prefix { !$0.isWhitespace }
-      return type.hasPrefix("m") || type == "h"
-        || (type.hasPrefix("a{") && !"sog".contains(type.dropFirst(2).first ?? "v"))
-    case "{": return value?.kind == .array
+    case "<", "h": return true
+    case "@": return Substring(text).hasPrefix("@h ")
     default:
       if case .real(let number)? = value { return !number.isFinite }
       return false
@@ -91,6 +98,7 @@ struct VariantText {
   }
 
   private mutating func parse(_ depth: Int) throws(Malformed) -> Value? {
+    guard depth < Self.deepest else { throw Malformed("it is nested too deep") }
     switch rest.first {
     case nil: throw Malformed("it ends too early")
     case "'", "\"": return .string(try string())
@@ -99,12 +107,16 @@ struct VariantText {
     case "{": return try dictionary(depth)
     case "<":
       _ = skip("<")
+      let wasText = isText
       let inner = try value(depth: depth + 1)
       guard skip(">") else { throw Malformed("expected >") }
+      isText = wasText
       return inner
     case "@":
-      let type = rest.prefix { !$0.isWhitespace }
-      rest = rest.dropFirst(type.count)
+      let type = String(Substring(rest.prefix { !$0.properties.isWhitespace }))
+      rest = rest.dropFirst(type.unicodeScalars.count)
+      let keys = type.split(separator: "{", omittingEmptySubsequences: false).dropFirst()
+      isText = isText || type.contains("m") || keys.contains { !"sog".contains($0.first ?? "v") }
       let inner = try value(depth: depth + 1)
       return type == "@ay" && !isKept ? Self.data(inner) ?? inner : inner
     case "b" where rest.dropFirst().first == "'" || rest.dropFirst().first == "\"":
@@ -119,8 +131,9 @@ struct VariantText {
     let word = word()
     switch word {
     case "true", "false": return .boolean(word == "true")
-    case "nothing": return nil
-    case "just": return try value(depth: depth + 1)
+    case "nothing", "just":
+      isText = true
+      return word == "just" ? try value(depth: depth + 1) : nil
     case _ where Self.types.contains(word): return try value(depth: depth + 1)
     default: break
     }
@@ -141,7 +154,7 @@ struct VariantText {
   // MARK: - Containers
 
   private mutating func elements(
-    _ begin: Character, _ end: Character, _ depth: Int
+    _ begin: Unicode.Scalar, _ end: Unicode.Scalar, _ depth: Int
   ) throws(Malformed) -> [Value?] {
     _ = skip(begin)
     var elements: [Value?] = []
@@ -155,7 +168,8 @@ struct VariantText {
   }
 
   private mutating func array(_ depth: Int) throws(Malformed) -> Value {
-    let isBytes = rest.dropFirst().drop(while: \.isWhitespace).hasPrefix("byte ")
+    let first = rest.dropFirst().drop(while: \.properties.isWhitespace)
+    let isBytes = Substring(first).hasPrefix("byte ")
     let values = Value.array(try elements("[", "]", depth).compactMap { $0 })
     return isBytes && !isKept ? Self.data(values) ?? values : values
   }
@@ -173,7 +187,8 @@ struct VariantText {
     _ = skip("{")
     var pairs: [(key: Value, value: Value)] = []
     while !skip("}") {
-      let key = try value(depth: depth + 1)
+      skipBlanks()
+      let key = try parse(depth + 1)
       guard skip(":") || skip(",") else { throw Malformed("expected : after a key") }
       if let value = try value(depth: depth + 1), let key { pairs.append((key, value)) }
       if skip(",") { continue }
@@ -183,6 +198,7 @@ struct VariantText {
     var values: ValueDictionary = [:]
     for pair in pairs {
       guard case .string(let key) = pair.key else {
+        isText = true
         return .array(pairs.map { .array([$0.key, $0.value]) })
       }
       values[Key(key)] = pair.value
@@ -198,7 +214,7 @@ struct VariantText {
     while let character = rest.popFirst() {
       if character == quote { return text }
       guard character == "\\" else {
-        text.append(character)
+        text.unicodeScalars.append(character)
         continue
       }
       text.unicodeScalars.append(try escaped())
@@ -214,12 +230,12 @@ struct VariantText {
       if character == quote { return bytes }
       let digits = rest.prefix(3).prefix { ("0"..."7").contains($0) }
       if character != "\\" {
-        bytes += Array(String(character).utf8)
-      } else if let byte = UInt8(digits, radix: 8) {
+        bytes += Array(UTF8.encode(character) ?? .init())
+      } else if let byte = UInt8(Substring(digits), radix: 8) {
         bytes.append(byte)
         rest = rest.dropFirst(digits.count)
       } else {
-        bytes += Array(String(Character(try escaped())).utf8)
+        bytes += Array(UTF8.encode(try escaped()) ?? .init())
       }
     }
     throw Malformed("a string does not end")
@@ -227,15 +243,13 @@ struct VariantText {
 
   private mutating func escaped() throws(Malformed) -> Unicode.Scalar {
     guard let character = rest.popFirst() else { throw Malformed("a string does not end") }
-    let simple: [Character: Unicode.Scalar] = [
+    let simple: [Unicode.Scalar: Unicode.Scalar] = [
       "n": "\n", "t": "\t", "r": "\r", "a": "\u{7}", "b": "\u{8}", "f": "\u{C}", "v": "\u{B}",
     ]
     if let known = simple[character] { return known }
-    guard character == "u" || character == "U" else {
-      return character.unicodeScalars.first ?? "\u{FFFD}"
-    }
-    let digits = rest.prefix(character == "u" ? 4 : 8)
-    rest = rest.dropFirst(digits.count)
+    guard character == "u" || character == "U" else { return character }
+    let digits = Substring(rest.prefix(character == "u" ? 4 : 8))
+    rest = rest.dropFirst(digits.unicodeScalars.count)
     guard let scalar = UInt32(digits, radix: 16).flatMap({ Unicode.Scalar($0) }) else {
       throw Malformed("\\\(character)\(digits) is no character")
     }

@@ -112,8 +112,9 @@ enum VariantWriter {
   private static func written(_ text: String, _ type: String) -> String? {
     guard !text.unicodeScalars.contains(where: isControl) else { return nil }
     do throws(Malformed) {
+      // `nothing`, maybe in a variant.
       guard let value = try VariantText.value(of: text) else {
-        return type.hasPrefix("m") ? text : nil
+        return type.hasPrefix("m") || type == "v" ? text : nil
       }
       return VariantType.fits(value, type) ? text : nil
     } catch {

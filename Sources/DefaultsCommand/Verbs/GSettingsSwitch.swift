@@ -32,7 +32,7 @@ enum GSettingsSwitch {
 
   private static func turnOn(_ path: String) throws(Refusal) {
     let message = "Could not turn the backend prefsfs on; nothing was changed"
-    guard let module = findModule() else {
+    guard let modulePath = findModule() else {
       let places = moduleDirectories.joined(separator: ", ")
       throw Refusal(
         message: message,
@@ -56,8 +56,8 @@ enum GSettingsSwitch {
           in a script of the session
 
       """)
-    for name in ["GIO_EXTRA_MODULES", "GIO_MODULE_DIR"] where isNamed(module, by: name) {
-      warn("the sessions need \(name) too: \(module) is where that says")
+    for name in ["GIO_EXTRA_MODULES", "GIO_MODULE_DIR"] where isNamed(modulePath, by: name) {
+      warn("the sessions need \(name) too: \(modulePath) is where that says")
     }
     warnOfMount()
   }
@@ -132,8 +132,8 @@ enum GSettingsSwitch {
       """)
     let domains = try GSettingsTypes.ofMachine().domains(options).map(\.view.target.name)
     guard !domains.isEmpty else { return }
-    Output.write("dconf does not have what was set here; it gets that with\n")
-    Output.write("  defaults export --as dconf | dconf load /\nThese domains stay as they are:\n")
+    Output.write("These domains stay in the mount; dconf gets their values with\n")
+    Output.write("  defaults export --as dconf | dconf load /\n")
     for domain in domains { Output.write(line: "  \(domain)") }
   }
 
