@@ -36,17 +36,15 @@ static GVariant *backend_read_user(
 
 static gboolean backend_write(
     GSettingsBackend *backend, const gchar *key, GVariant *value, gpointer origin) {
-  g_variant_ref_sink(value);
+  if (value) g_variant_ref_sink(value);
   gboolean is_made = prefs_store_apply(store_of(backend), 1, &key, &value);
-  g_variant_unref(value);
+  g_clear_pointer(&value, g_variant_unref);
   if (is_made) g_settings_backend_changed(backend, key, origin);
   return is_made;
 }
 
 static void backend_reset(GSettingsBackend *backend, const gchar *key, gpointer origin) {
-  GVariant *nothing = NULL;
-  if (prefs_store_apply(store_of(backend), 1, &key, &nothing))
-    g_settings_backend_changed(backend, key, origin);
+  backend_write(backend, key, NULL, origin);
 }
 
 typedef struct {
@@ -80,14 +78,9 @@ static GPermission *backend_get_permission(GSettingsBackend *backend, const gcha
   return g_simple_permission_new(prefs_store_is_writable(store_of(backend), path));
 }
 
+// Programs watch the same paths again: they stay watched, and `unsubscribe` does nothing.
 static void backend_subscribe(GSettingsBackend *backend, const gchar *path) {
   prefs_store_watch(store_of(backend), path);
-}
-
-// Programs watch the same paths again: they stay watched.
-static void backend_unsubscribe(GSettingsBackend *backend, const gchar *path) {
-  (void)backend;
-  (void)path;
 }
 
 static void backend_sync(GSettingsBackend *backend) { prefs_store_sync(store_of(backend)); }
@@ -117,7 +110,6 @@ static void prefs_backend_class_init(PrefsBackendClass *class) {
   class->get_writable = backend_get_writable;
   class->get_permission = backend_get_permission;
   class->subscribe = backend_subscribe;
-  class->unsubscribe = backend_unsubscribe;
   class->sync = backend_sync;
 }
 

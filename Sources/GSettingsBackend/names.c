@@ -59,54 +59,37 @@ char *prefs_names_key(const char *path, const char *file) {
   return g_string_free(key, FALSE);
 }
 
-// Whether a line of mountinfo is that of a mount of prefsfs at the path.
-static gboolean is_mount_line(char *line, const char *path) {
-  char **fields = g_strsplit(line, " ", 0);
-  gboolean is_prefsfs = FALSE, is_behind = FALSE;
-  for (guint i = 6; i < g_strv_length(fields) && !is_prefsfs; i++) {
-    if (is_behind) {
-      is_prefsfs = strcmp(fields[i], "fuse.prefsfs") == 0;
-      break;
-    }
-    is_behind = strcmp(fields[i], "-") == 0;
-  }
-  char *point = is_prefsfs ? g_strcompress(fields[4]) : NULL;
-  gboolean is_there = point && strcmp(point, path) == 0;
-  g_free(point);
-  g_strfreev(fields);
-  return is_there;
+// Whether a line of mountinfo is that of a mount of prefsfs at the path. Blanks in its fields are
+// escaped.
+static gboolean is_mount_line(const char *line, const char *path) {
+  if (!strstr(line, " - fuse.prefsfs ")) return FALSE;
+  g_auto(GStrv) fields = g_strsplit(line, " ", 6);
+  g_autofree char *point = g_strv_length(fields) == 6 ? g_strcompress(fields[4]) : NULL;
+  return g_strcmp0(point, path) == 0;
 }
 
 // Returns the path, or what a symbolic link there leads to, if that is a mount of prefsfs. Frees
 // the path.
 static char *mount_at(char *path, char **lines) {
-  char *target = path ? g_file_read_link(path, NULL) : NULL;
+  g_autofree char *target = g_file_read_link(path, NULL);
   if (target) {
-    char *other = g_canonicalize_filename(target, NULL);
-    gboolean is_absolute = *target == '/';
-    g_free(target);
-    g_free(is_absolute ? path : other);
-    if (is_absolute) path = other;
+    g_autofree char *directory = g_path_get_dirname(path);
+    g_free(path);
+    path = g_canonicalize_filename(target, directory);
   }
-  for (guint i = 0; path && lines[i]; i++)
+  for (guint i = 0; lines[i]; i++)
     if (is_mount_line(lines[i], path)) return path;
   g_free(path);
   return NULL;
 }
 
 char *prefs_names_mount(void) {
-  char *text;
+  g_autofree char *text = NULL;
   if (!g_file_get_contents("/proc/self/mountinfo", &text, NULL, NULL)) return NULL;
-  char **lines = g_strsplit(text, "\n", 0);
-  g_free(text);
+  g_auto(GStrv) lines = g_strsplit(text, "\n", 0);
   const char *set = g_getenv("PREFSFS_MOUNT");
-  char *found;
-  if (set && *set) {
-    found = mount_at(g_canonicalize_filename(set, NULL), lines);
-  } else {
-    found = mount_at(g_build_filename(g_get_user_runtime_dir(), "preferences", NULL), lines);
-    if (!found) found = mount_at(g_build_filename(g_get_home_dir(), "Preferences", NULL), lines);
-  }
-  g_strfreev(lines);
-  return found;
+  if (set && *set) return mount_at(g_canonicalize_filename(set, NULL), lines);
+  char *found = mount_at(g_build_filename(g_get_user_runtime_dir(), "preferences", NULL), lines);
+  if (found) return found;
+  return mount_at(g_build_filename(g_get_home_dir(), "Preferences", NULL), lines);
 }

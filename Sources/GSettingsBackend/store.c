@@ -66,10 +66,8 @@ static void entry_free(gpointer entry) {
 
 // The directory of a key, or of a path with a slash at its end.
 static Directory *directory_of(PrefsStore *store, const char *key) {
-  char *path = g_strndup(key, (gsize)(strrchr(key, '/') - key) + 1);
-  Directory *found = g_hash_table_lookup(store->directories, path);
-  g_free(path);
-  return found;
+  g_autofree char *path = g_strndup(key, (gsize)(strrchr(key, '/') - key) + 1);
+  return g_hash_table_lookup(store->directories, path);
 }
 
 // Moves the entry to what is known of its directory, if that is watched or will be.
@@ -132,11 +130,9 @@ static GBytes *read_file(const char *path, mode_t *mode) {
 
 // Returns the path of a directory, or of a key's file in it; NULL if there can be none.
 static char *path_in(const char *root, const char *key, gboolean is_file) {
-  char *name = prefs_names_directory(key), *file = is_file ? prefs_names_file(key) : g_strdup("");
-  char *path = root && name && file ? g_build_filename(root, name, file, NULL) : NULL;
-  g_free(name);
-  g_free(file);
-  return path;
+  g_autofree char *name = prefs_names_directory(key);
+  g_autofree char *file = is_file ? prefs_names_file(key) : g_strdup("");
+  return root && name && file ? g_build_filename(root, name, file, NULL) : NULL;
 }
 
 static void note_loss(PrefsStore *store) {
@@ -154,18 +150,14 @@ static void note_loss(PrefsStore *store) {
 static gboolean load(PrefsStore *store, const char *root, const char *key, Entry *fresh) {
   mode_t mode = 0;
   memset(fresh, 0, sizeof *fresh);
-  char *path = path_in(root, key, TRUE);
+  g_autofree char *path = path_in(root, key, TRUE), *place = path_in(root, key, FALSE);
   if (!path) return TRUE;
   fresh->text = read_file(path, &mode);
   int reason = fresh->text ? 0 : errno;
-  g_free(path);
   fresh->is_there = reason == 0;
   fresh->is_writable = (mode & S_IWUSR) != 0;
-  if (reason == ENOENT) {
-    path = path_in(root, key, FALSE);
-    fresh->is_writable = access(path, W_OK) == 0 || (errno == ENOENT && access(root, W_OK) == 0);
-    g_free(path);
-  }
+  if (reason == ENOENT)
+    fresh->is_writable = access(place, W_OK) == 0 || (errno == ENOENT && access(root, W_OK) == 0);
   if (reason == ENOTCONN) note_loss(store);
   return reason == 0 || reason == ENOENT;
 }
@@ -224,18 +216,16 @@ gboolean prefs_store_is_writable(PrefsStore *store, const char *key) {
 // Returns the value of the first of the places that has the key.
 static GVariant *read_places(
     PrefsStore *store, const char *key, const GVariantType *type, const char *const *places) {
-  char *root = copy_root(store);
+  g_autofree char *root = copy_root(store);
   GVariant *value = NULL;
   for (; root && *places && !value; places++) {
     gboolean is_misfit;
     Entry fresh;
-    char *place = g_build_filename(root, ".prefs/places", *places, NULL);
+    g_autofree char *place = g_build_filename(root, ".prefs/places", *places, NULL);
     load(store, place, key, &fresh);
     value = entry_value(&fresh, type, &is_misfit);
     entry_clear(&fresh);
-    g_free(place);
   }
-  g_free(root);
   return value;
 }
 
@@ -250,10 +240,8 @@ GVariant *prefs_store_read_default(PrefsStore *store, const char *key, const GVa
 // MARK: Writing
 
 static int open_apply(const char *root) {
-  char *path = root ? g_build_filename(root, ".prefs/apply", NULL) : NULL;
-  int file = path ? open(path, O_WRONLY | O_CLOEXEC) : -1;
-  g_free(path);
-  return file;
+  g_autofree char *path = root ? g_build_filename(root, ".prefs/apply", NULL) : NULL;
+  return path ? open(path, O_WRONLY | O_CLOEXEC) : -1;
 }
 
 // Writes the document, with one write(2), which is a transaction.
@@ -276,8 +264,8 @@ static GString *make_document(guint count, const char *const *keys, GVariant *co
   GHashTable *domains = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
   GString *document = g_string_new("{");
   for (guint i = 0; i < count && document; i++) {
-    char *path = path_in("/", keys[i], TRUE), *name = prefs_names_directory(keys[i]);
-    char *domain = name ? prefs_names_key("", name) : NULL;
+    g_autofree char *path = path_in("/", keys[i], TRUE), *name = prefs_names_directory(keys[i]);
+    g_autofree char *domain = name ? prefs_names_key("", name) : NULL;
     if (!path) document = (g_string_free(document, TRUE), NULL);
     GString *members = document ? g_hash_table_lookup(domains, domain) : NULL;
     if (document && !members)
@@ -289,9 +277,6 @@ static GString *make_document(guint count, const char *const *keys, GVariant *co
       if (values[i]) prefs_value_append_json(members, values[i]);
       else g_string_append(members, "null");
     }
-    g_free(domain);
-    g_free(name);
-    g_free(path);
   }
   GHashTableIter each;
   gpointer domain, members;
@@ -309,7 +294,7 @@ static GString *make_document(guint count, const char *const *keys, GVariant *co
 // Notes what this process has written, so that it is not told of that. What is below a value that
 // was removed is known when it is read.
 static void note_written(PrefsStore *store, const char *key, GVariant *value) {
-  char *root = copy_root(store);
+  g_autofree char *root = copy_root(store);
   Entry entry = {.value = value, .is_there = TRUE, .is_writable = TRUE};
   if (value) g_variant_ref_sink(value);
   else load(store, root, key, &entry);
@@ -318,7 +303,6 @@ static void note_written(PrefsStore *store, const char *key, GVariant *value) {
   if (directory) keep(directory, key, &entry);
   g_mutex_unlock(&store->lock);
   entry_clear(&entry);
-  g_free(root);
 }
 
 gboolean prefs_store_apply(
@@ -327,7 +311,7 @@ gboolean prefs_store_apply(
   if (!document) return FALSE;
   g_mutex_lock(&store->writing);
   g_mutex_lock(&store->lock);
-  char *root = g_strdup(store->root);
+  g_autofree char *root = g_strdup(store->root);
   gint64 silence = store->silent_since ? g_get_monotonic_time() - store->silent_since : 0;
   gboolean is_silent = silence > 0 && (store->has_thread || silence < 5 * G_USEC_PER_SEC);
   g_mutex_unlock(&store->lock);
@@ -335,18 +319,15 @@ gboolean prefs_store_apply(
   for (guint i = 0; i < count && is_made; i++) note_written(store, keys[i], values[i]);
   g_mutex_unlock(&store->writing);
   g_string_free(document, TRUE);
-  g_free(root);
   return is_made;
 }
 
 void prefs_store_sync(PrefsStore *store) {
-  char *root = copy_root(store);
+  g_autofree char *root = copy_root(store);
   int file = open_apply(root);
-  if (file >= 0) {
-    fsync(file);
-    close(file);
-  }
-  g_free(root);
+  if (file < 0) return;
+  fsync(file);
+  close(file);
 }
 
 // MARK: Watching
@@ -356,7 +337,7 @@ static void compare(PrefsStore *store, const char *key) {
   Entry fresh;
   gboolean has_changed = FALSE, has_turned = FALSE;
   g_mutex_lock(&store->writing);
-  char *root = copy_root(store);
+  g_autofree char *root = copy_root(store);
   gboolean is_known = load(store, root, key, &fresh);
   if (fresh.text && g_bytes_get_size(fresh.text) == 0) {
     // A shell has truncated the file, and writes it next; if not, its mount decides in 50 ms.
@@ -364,7 +345,6 @@ static void compare(PrefsStore *store, const char *key) {
     entry_clear(&fresh);
     is_known = load(store, root, key, &fresh);
   }
-  g_free(root);
   g_mutex_lock(&store->lock);
   store->events++;
   Directory *directory = directory_of(store, key);
@@ -393,15 +373,13 @@ static void compare_all(PrefsStore *store, const char *path, gboolean lists) {
   g_hash_table_iter_init(&each, directory->entries);
   while (g_hash_table_iter_next(&each, &key, NULL)) g_hash_table_add(keys, g_strdup(key));
   g_mutex_unlock(&store->lock);
-  char *root = copy_root(store), *place = path_in(root, path, FALSE);
+  g_autofree char *root = copy_root(store), *place = path_in(root, path, FALSE);
   GDir *listing = place && lists ? g_dir_open(place, 0, NULL) : NULL;
   for (const char *name; listing && (name = g_dir_read_name(listing));) {
     char *listed = prefs_names_key(path, name);
     if (listed) g_hash_table_add(keys, listed);
   }
   if (listing) g_dir_close(listing);
-  g_free(place);
-  g_free(root);
   g_hash_table_iter_init(&each, keys);
   while (g_hash_table_iter_next(&each, &key, NULL)) compare(store, key);
   g_hash_table_unref(keys);
@@ -410,7 +388,7 @@ static void compare_all(PrefsStore *store, const char *path, gboolean lists) {
 // Watches the directory of a path, if it is there; else the root's watch tells when it comes.
 // Returns whether it was not watched before.
 static gboolean include(PrefsStore *store, const char *path) {
-  char *root = copy_root(store), *place = path_in(root, path, FALSE);
+  g_autofree char *root = copy_root(store), *place = path_in(root, path, FALSE);
   int watch = place ? inotify_add_watch(store->notify, place, KEY_EVENTS) : -1;
   g_mutex_lock(&store->lock);
   Directory *directory = directory_of(store, path);
@@ -418,8 +396,6 @@ static gboolean include(PrefsStore *store, const char *path) {
   directory->watch = watch;
   directory->is_watched = root != NULL;
   g_mutex_unlock(&store->lock);
-  g_free(place);
-  g_free(root);
   return has_begun;
 }
 
@@ -514,10 +490,9 @@ static void follow(PrefsStore *store, const struct inotify_event *event) {
   // A domain came or went. One that was made again under its name is a different directory.
   if (is_of_root || event->mask & (OWN_EVENTS | IN_IGNORED))
     return begin_again(store, path);
-  char *key = event->len ? prefs_names_key(path, event->name) : NULL;
+  g_autofree char *key = event->len ? prefs_names_key(path, event->name) : NULL;
   // A change of attributes alone tells nothing of a value that nobody knows.
   if (key && (!(event->mask & IN_ATTRIB) || is_known(store, key))) compare(store, key);
-  g_free(key);
 }
 
 static void read_events(PrefsStore *store) {
@@ -541,7 +516,7 @@ static gpointer watch_main(gpointer data) {
     gboolean is_lost = store->is_lost, is_silent = store->silent_since != 0;
     g_mutex_unlock(&store->lock);
     if (is_lost) detach(store);
-    char *root = copy_root(store);
+    g_autofree char *root = copy_root(store);
     // An empty document changes nothing, and the owner answers it.
     if (root && is_silent) write_document(store, root, nothing);
     struct pollfd waits[] = {
@@ -551,7 +526,6 @@ static gpointer watch_main(gpointer data) {
     if (waits[1].revents) read_events(store);
     if (!root && waits[2].revents) attach(store);
     if (!root && store->root_watch >= 0) each_path(store, tell_all);
-    g_free(root);
   }
   return NULL;
 }

@@ -39,19 +39,15 @@ void prefs_value_append_string(GString *json, const char *text) {
 static void append_items(GString *json, GVariant *value, gboolean is_object) {
   g_string_append_c(json, is_object ? '{' : '[');
   for (gsize i = 0; i < g_variant_n_children(value); i++) {
-    GVariant *item = g_variant_get_child_value(value, i);
+    g_autoptr(GVariant) item = g_variant_get_child_value(value, i), inner = NULL;
     if (i > 0) g_string_append(json, ", ");
     if (is_object) {
-      GVariant *key = g_variant_get_child_value(item, 0);
+      g_autoptr(GVariant) key = g_variant_get_child_value(item, 0);
       prefs_value_append_string(json, g_variant_get_string(key, NULL));
-      g_variant_unref(key);
       g_string_append(json, ": ");
-      GVariant *pair = item;
-      item = g_variant_get_child_value(pair, 1);
-      g_variant_unref(pair);
+      inner = g_variant_get_child_value(item, 1);
     }
-    prefs_value_append_json(json, item);
-    g_variant_unref(item);
+    prefs_value_append_json(json, inner ? inner : item);
   }
   g_string_append_c(json, is_object ? '}' : ']');
 }
