@@ -21,6 +21,7 @@ import Testing
     catalogue + "PreferencesInScripts.md",
     catalogue + "PreferencesOfMachines.md",
     catalogue + "PreferencesOfManyMachines.md",
+    catalogue + "GSettingsPrograms.md",
     contract + "TextOfValues.md",
     contract + "ScratchFiles.md",
     contract + "ControlDirectory.md",
@@ -155,6 +156,20 @@ import Testing
     catalogue + "PreferencesOfMachines.md": "mkdir Preferences/com.example.editor",
     catalogue + "Schemas.md": "mkdir Preferences/com.example.editor",
     catalogue + "PreferencesOfManyMachines.md": "PATH=$PATH:\(root.path)/.build/etcd/usr/bin",
+    catalogue + "GSettingsPrograms.md": """
+    mkdir ../module ../gschemas
+    clang -shared -fPIC -std=gnu11 \(root.path)/Sources/GSettingsBackend/*.c \
+      -o ../module/libprefsfs-gsettings.so $(pkg-config --cflags --libs gio-2.0)
+    cat > ../gschemas/desktop.gschema.xml <<'END'
+    <schemalist><enum id="scheme"><value nick="default" value="0"/>
+    <value nick="prefer-dark" value="1"/></enum>
+    <schema id="org.gnome.desktop.interface" path="/org/gnome/desktop/interface/">
+    <key name="color-scheme" enum="scheme"><default>'default'</default></key>
+    <key name="cursor-size" type="i"><default>24</default></key></schema></schemalist>
+    END
+    glib-compile-schemas ../gschemas
+    export GIO_EXTRA_MODULES=$PWD/../module GSETTINGS_SCHEMA_DIR=$PWD/../gschemas
+    """,
   ]
 
   /// The text with one name for all times, hosts and revisions of the cloud's reports.
