@@ -134,10 +134,6 @@ public struct WriteRequest: Sendable {
   public init(_ bytes: [UInt8], at offset: Int) { (self.bytes, self.offset) = (bytes, offset) }
 }
 
-extension Tree: Branch {
-  public func rootEntry() throws(TreeError) -> Entry { try entry(table.root) }
-}
-
 extension Branch {
   public func hasLostName(_ id: NodeID) -> Bool { false }
   /// Returns nil: the present needs no history.

@@ -2,17 +2,6 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-/// A domain and a key in it, which name a file.
-struct KeyPath: Hashable, Sendable {
-  var domain: DomainName
-  var key: Key
-}
-
-extension KeyPath: CustomStringConvertible {
-  /// For log lines, e.g. "com.example.editor TabWidth".
-  var description: String { "\(domain) \(key)" }
-}
-
 /// One node: a file or directory that the kernel knows by a number (an inode of the mount).
 ///
 /// A node lives from its first look-up to the last `forget`, or longer if it

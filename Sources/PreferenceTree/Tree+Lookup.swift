@@ -5,6 +5,48 @@ import SystemCalls
 // Finds the nodes of names.
 
 extension Tree {
+  /// Carries out FUSE_LOOKUP: finds a name. The look-up counts until `forget`.
+  public func lookup(
+    _ parent: NodeID, _ name: [UInt8], now: Moment
+  ) throws(TreeError) -> LookupResult {
+    let name = try NameCodec.validated(name)
+    let directory = try directory(parent)
+    let scratch = ScratchPath(parent: directory.scratchParent, name: name)
+    if let directory = directory as? DomainDirectory {
+      return try lookup(name, in: directory, scratch, now)
+    }
+    if directory is RootDirectory, let domain = try engine.domain(named: name),
+      try asTreeError({ () throws(EngineError) in try engine.hasDomain(domain) })
+    {
+      return .found(try entry(directoryNode(of: domain, now: now)))
+    }
+    return try lookup(scratch) ?? .missing(isCacheable: true)
+  }
+
+  /// Finds a name in the directory of a domain.
+  private func lookup(
+    _ name: String, in directory: DomainDirectory, _ scratch: ScratchPath, _ now: Moment
+  ) throws(TreeError) -> LookupResult {
+    let path = try directory.keyPath(name, engine)
+    let found = try path.map { path throws(TreeError) in try lookup(path, now: now) }
+    let meaning = NameCodec.decode(name)
+    // Only the name that listings show is invalidated whenever the key comes or goes.
+    let isOtherName = (meaning == .none || meaning == .scratch) && path != nil
+    if case .found(var entry)? = found {
+      if isOtherName { entry.isCacheable = false }
+      return .found(entry)
+    }
+    if let scratch = try lookup(scratch) { return scratch }
+    // Nobody notes which shortened names of other domains' keys were asked for.
+    if isOtherName { return .missing(isCacheable: false) }
+    return found ?? .missing(isCacheable: meaning != .shortened)
+  }
+
+  /// Finds a scratch file, link or directory, and counts the look-up; nil if there is none.
+  private func lookup(_ path: ScratchPath) throws(TreeError) -> LookupResult? {
+    try table[path].map { node throws(TreeError) in .found(try entry(node)) }
+  }
+
   /// Returns the node of a domain that exists, and makes it if there is none.
   func directoryNode(of domain: DomainName, now: Moment) throws(TreeError) -> Node {
     if let node = table[domain] { return node }
@@ -19,7 +61,7 @@ extension Tree {
   }
 
   /// Finds the file of a key, and counts the look-up.
-  func lookup(_ path: KeyPath, now: Moment) throws(TreeError) -> LookupResult {
+  private func lookup(_ path: KeyPath, now: Moment) throws(TreeError) -> LookupResult {
     guard let resolution = try values.resolve(path, now: now) else {
       return .missing(isCacheable: kernel.answered.note(path))
     }

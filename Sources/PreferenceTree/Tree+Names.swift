@@ -1,24 +1,18 @@
 import PreferenceModel
 import SystemCalls
 
-// Requests about names. They are passed on to the directory that has the name, or to `KeyFiles`.
+// Requests about names. Those in the directory of a domain, or of a tool, are passed on to `KeyFiles`.
 
 extension Tree {
-  /// Carries out FUSE_LOOKUP: finds a name. The look-up counts until `forget`.
-  public func lookup(
-    _ parent: NodeID, _ name: [UInt8], now: Moment
-  ) throws(TreeError) -> LookupResult {
-    let name = try NameCodec.validated(name)
-    return try directory(parent).lookup(name, self, now)
-  }
-
   /// Carries out mkdir(2). At the root it makes an empty domain, which is stored.
   public func makeDirectory(
     _ parent: NodeID, _ name: [UInt8], now: Moment
   ) throws(TreeError) -> Entry {
     let name = try NameCodec.validated(name)
     try engine.requireWritable()
-    return try directory(parent).makeDirectory(name, self, now)
+    let directory = try directory(parent)
+    if directory is RootDirectory { return try entry(makeDomain(name, now)) }
+    return try entry(keys.makeScratchDirectory(in: directory, name, now: now))
   }
 
   /// Carries out rmdir(2). At the root it removes a domain, which must have no keys.
@@ -27,15 +21,34 @@ extension Tree {
   ) throws(TreeError) {
     let name = try NameCodec.validated(name)
     try engine.requireWritable()
-    try directory(parent).removeDirectory(name, self, now)
+    let directory = try directory(parent)
+    if directory is RootDirectory { return try removeDomain(name, now) }
+    switch try keys.find(name, in: directory, now: now) {
+    case .nothing: throw .missing
+    case .key: throw .notDirectory
+    case .scratch(let node): try keys.removeScratchDirectory(node, now: now)
+    }
   }
 
   /// Carries out unlink(2).
   public func unlink(_ parent: NodeID, _ name: [UInt8], now: Moment) throws(TreeError) {
     let name = try NameCodec.validated(name)
     try engine.requireWritable()
-    try directory(parent).unlink(name, self, now)
+    try unlink(name, in: directory(parent), now)
     showUsualName(of: name, in: parent)
+  }
+
+  private func unlink(
+    _ name: String, in directory: any Directory, _ now: Moment
+  ) throws(TreeError) {
+    if directory is RootDirectory { return try unlinkAtRoot(name, now) }
+    if transactor.made != nil { return try keys.followUnlink(name, in: directory, now: now) }
+    switch try keys.find(name, in: directory, now: now) {
+    case .nothing: throw .missing
+    case .key(let path, let resolution):
+      try keys.unlink(path, Departures.Former(path, resolution), now: now)
+    case .scratch(let node): try keys.unlinkScratch(node, now: now)
+    }
   }
 
   /// Carries out rename(2) and renameat2(2) of a key, domain or scratch file, as one transaction of
@@ -51,7 +64,7 @@ extension Tree {
     try engine.requireWritable()
     let (old, new) = (try NameCodec.validated(oldName), try NameCodec.validated(newName))
     do {
-      try directory(oldParent).rename(old, to: directory(newParent), new, mode, self, now)
+      try rename(old, in: directory(oldParent), to: directory(newParent), new, mode, now)
       showUsualName(of: old, in: oldParent)
       showUsualName(of: new, in: newParent)
     } catch {
@@ -60,15 +73,45 @@ extension Tree {
     }
   }
 
+  private func rename(
+    _ name: String, in source: any Directory, to target: any Directory, _ newName: String,
+    _ mode: RenameMode, _ now: Moment
+  ) throws(TreeError) {
+    if source is RootDirectory {
+      return try renameAtRoot(name, to: target, newName, mode, now)
+    }
+    guard !(target is RootDirectory) else {
+      throw log.refused(
+        .refused(
+          "\(source.subject) \(name): a file cannot be moved to the root, which has only domains"))
+    }
+    if transactor.made != nil {
+      return try keys.followRename(name, in: source, to: target, newName, mode, now: now)
+    }
+    switch try keys.find(name, in: source, now: now) {
+    case .nothing: throw .missing
+    case .scratch(let node): try keys.renameScratch(node, to: target, newName, mode, now: now)
+    case .key(let path, _): try keys.renameKey(path, to: target, newName, mode, now: now)
+    }
+  }
+
   /// Returns the domains whose lists a request about the node, or about the name in it, needs. The
   /// driver asks this before the request, because reading a list may take long.
   public func domainsNeeded(at id: NodeID, _ name: [UInt8]? = nil) -> [DomainName] {
     switch table[id]?.content {
     case .key(let path): return engine.domainsNeeded(for: path.key, in: path.domain)
-    case .directory(let directory):
-      guard let path = directory.listsNeeded(for: name, self) else { return [] }
-      return engine.domainsNeeded(for: path.key, in: path.domain)
-    case .scratch, .detached, nil: return []
+    case .directory(let directory as DomainDirectory):
+      // Only a generated text needs the lists of other domains than its directory's.
+      guard options.isGenerated, let name, let text = try? NameCodec.validated(name),
+        case .key(let key) = NameCodec.decode(text)
+      else { return engine.domainsNeeded(for: nil, in: directory.domain) }
+      return engine.domainsNeeded(for: key, in: directory.domain)
+    case .directory(is RootDirectory):
+      guard let name, let text = try? NameCodec.validated(name),
+        let domain = try? engine.domain(named: text)
+      else { return [] }
+      return engine.domainsNeeded(for: nil, in: domain)
+    case .directory, .scratch, .detached, nil: return []
     }
   }
 
@@ -83,7 +126,7 @@ extension Tree {
   ) throws(TreeError) -> (entry: Entry, handle: HandleID) {
     let name = try NameCodec.validated(name)
     try engine.requireWritable()
-    let (node, handle) = try keys.create(name, in: fileDirectory(parent), flags, now: now)
+    let (node, handle) = try keys.create(name, in: directory(parent), flags, now: now)
     let isNewScratch = node.scratch != nil && node.lookups == 0
     var entry = try entry(node)
     entry.isNewScratch = isNewScratch
@@ -97,8 +140,7 @@ extension Tree {
   ) throws(TreeError) -> Entry {
     let name = try NameCodec.validated(name)
     try engine.requireWritable()
-    let directory = try fileDirectory(parent)
-    var entry = try entry(keys.link(id, to: name, in: directory, now: now))
+    var entry = try entry(keys.link(id, to: name, in: directory(parent), now: now))
     if showUsualName(of: name, in: parent) { entry.isCacheable = false }
     return entry
   }
@@ -123,8 +165,7 @@ extension Tree {
   ) throws(TreeError) -> Entry {
     let name = try NameCodec.validated(name)
     try engine.requireWritable()
-    guard let directory = try directory(parent) as? any FileDirectory else { throw .unsupported }
-    return try entry(keys.makeLink(name, in: directory, to: target, now: now))
+    return try entry(keys.makeLink(name, in: directory(parent), to: target, now: now))
   }
 
   /// Makes an entry for a name that is gone. The driver's announcer unlinks it once, so that

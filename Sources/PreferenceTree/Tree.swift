@@ -25,9 +25,9 @@ import SystemCalls
 /// - `KeyFiles`: makes, removes and renames keys;
 /// - `TreeSaver`: what a successor of the driver must know.
 ///
-/// The tree itself answers requests: it finds their nodes, passes names on to a `Directory` (what
-/// names mean), and makes the entries and attributes of the replies.
-public final class Tree {
+/// The tree itself answers requests: it finds their nodes, asks a `Directory` what names mean,
+/// and makes the entries and attributes of the replies.
+public final class Tree: Branch {
   let engine: any Engine
   let options: TreeOptions
   let log: TreeLog
@@ -66,6 +66,8 @@ public final class Tree {
     keys = KeyFiles(parts, values, kernel, transactor, texts, scratch)
     saver = TreeSaver(parts, kernel, keys)
   }
+
+  public func rootEntry() throws(TreeError) -> Entry { try entry(table.root) }
 
   /// Removes and returns the effects of the calls since it was last called.
   public func removeEffects() -> [Effect] { kernel.removeEffects() }
@@ -121,12 +123,6 @@ public final class Tree {
     if let domain = (directory as? DomainDirectory)?.domain, table[domain] !== node {
       throw .missing
     }
-    return directory
-  }
-
-  /// Returns the directory of a number, which files may lie in; throws as `directory` does.
-  func fileDirectory(_ id: NodeID) throws(TreeError) -> any FileDirectory {
-    guard let directory = try directory(id) as? any FileDirectory else { throw .notDirectory }
     return directory
   }
 }

@@ -26,7 +26,7 @@ import SystemCalls
 extension KeyFiles {
   /// Carries out unlink(2) of a key that a predecessor has removed.
   func followUnlink(
-    _ name: String, in directory: any FileDirectory, now: Moment
+    _ name: String, in directory: any Directory, now: Moment
   ) throws(TreeError) {
     let path = try formerPath(name, in: directory)
     try unlink(path, former(path), now: now)
@@ -34,7 +34,7 @@ extension KeyFiles {
 
   /// Carries out rename(2) of a file to the name of a key, which a predecessor has made.
   func followRename(
-    _ oldName: String, in source: any FileDirectory, to directory: any FileDirectory,
+    _ oldName: String, in source: any Directory, to directory: any Directory,
     _ newName: String, _ mode: RenameMode, now: Moment
   ) throws(TreeError) {
     let new = try formerPath(newName, in: directory)
@@ -55,7 +55,7 @@ extension KeyFiles {
   }
 
   /// The scratch file that the name meant before, if it was no key's.
-  private func scratchFile(_ name: String, in directory: any FileDirectory) -> Node? {
+  private func scratchFile(_ name: String, in directory: any Directory) -> Node? {
     let path = try? formerPath(name, in: directory)
     if let path, table[path] != nil { return nil }
     return table[ScratchPath(parent: directory.scratchParent, name: name)]
@@ -63,7 +63,7 @@ extension KeyFiles {
 
   /// The key that a name meant before; throws ENOENT if it meant none.
   private func formerPath(
-    _ name: String, in directory: any FileDirectory
+    _ name: String, in directory: any Directory
   ) throws(TreeError) -> KeyPath {
     if let path = try directory.keyPath(name, engine) { return path }
     // The engine finds no key of a shortened name that is gone.

@@ -7,7 +7,7 @@ import SystemCalls
 extension KeyFiles {
   /// Renames a key, in its directory or to another directory.
   func renameKey(
-    _ old: KeyPath, to directory: any FileDirectory, _ name: String, _ mode: RenameMode,
+    _ old: KeyPath, to directory: any Directory, _ name: String, _ mode: RenameMode,
     now: Moment
   ) throws(TreeError) {
     let target = try find(name, in: directory, now: now)

@@ -7,7 +7,7 @@ import SystemCalls
 extension KeyFiles {
   /// Carries out rename(2) of a scratch file, link or directory.
   func renameScratch(
-    _ node: Node, to directory: any FileDirectory, _ name: String, _ mode: RenameMode,
+    _ node: Node, to directory: any Directory, _ name: String, _ mode: RenameMode,
     now: Moment
   ) throws(TreeError) {
     guard mode != .exchange else {
@@ -38,7 +38,7 @@ extension KeyFiles {
   /// Whether a scratch file becomes a key under the new name: the name is not a scratch name, or a
   /// tool has set a type on the file and the name is not a scratch name by its pattern alone.
   private func becomesKey(
-    _ node: Node, _ name: String, _ directory: any FileDirectory
+    _ node: Node, _ name: String, _ directory: any Directory
   ) -> Bool {
     guard node.type == .file else { return false }
     if node.scratch?.wantedKind != nil, !NameCodec.isScratchPattern(name) { return true }
@@ -72,7 +72,7 @@ extension KeyFiles {
   /// name of a new key makes the key; EEXIST if the name is there. A key cannot be linked to
   /// another key's name (EPERM).
   func link(
-    _ id: NodeID, to name: String, in directory: any FileDirectory, now: Moment
+    _ id: NodeID, to name: String, in directory: any Directory, now: Moment
   ) throws(TreeError) -> Node {
     let isMade = transactor.made != nil
     if !isMade {
@@ -108,7 +108,7 @@ extension KeyFiles {
 
   /// Makes the scratch copy that a link to a scratch name is; nil if the name is a key's.
   private func addCopy(
-    of source: Node, _ text: [UInt8], _ name: String, in directory: any FileDirectory, now: Moment
+    of source: Node, _ text: [UInt8], _ name: String, in directory: any Directory, now: Moment
   ) throws(TreeError) -> Node? {
     let verdict = scratch.judge(name, in: directory, .link)
     if verdict == .key { return nil }
@@ -123,7 +123,7 @@ extension KeyFiles {
 
   /// Carries out symlink(2); EOPNOTSUPP for a name that is not a scratch file's.
   func makeLink(
-    _ name: String, in directory: any FileDirectory, to target: [UInt8], now: Moment
+    _ name: String, in directory: any Directory, to target: [UInt8], now: Moment
   ) throws(TreeError) -> Node {
     guard case .nothing = try find(name, in: directory, now: now) else { throw .exists }
     guard scratch.judge(name, in: directory, .link) != .key else { throw .unsupported }
@@ -134,7 +134,7 @@ extension KeyFiles {
   /// Carries out mkdir(2) in a directory of files, for tools that use a directory as a lock or for
   /// their temporary files.
   func makeScratchDirectory(
-    in directory: any FileDirectory, _ name: String, now: Moment
+    in directory: any Directory, _ name: String, now: Moment
   ) throws(TreeError) -> Node {
     guard case .nothing = try find(name, in: directory, now: now) else { throw .exists }
     guard scratch.judge(name, in: directory, .directory) != .key else {

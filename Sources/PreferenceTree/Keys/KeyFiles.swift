@@ -51,7 +51,7 @@ final class KeyFiles {
 
   /// What the name means now; a key wins over a scratch file.
   func find(
-    _ name: String, in directory: any FileDirectory, now: Moment
+    _ name: String, in directory: any Directory, now: Moment
   ) throws(TreeError) -> Found {
     if let path = try directory.keyPath(name, engine),
       let resolution = try values.resolve(path, now: now)
@@ -80,7 +80,7 @@ final class KeyFiles {
   }
 
   /// Returns the path of a key that is about to be made in the directory; throws as `newKey` does.
-  func newPath(_ name: String, in directory: any FileDirectory) throws(TreeError) -> KeyPath {
+  func newPath(_ name: String, in directory: any Directory) throws(TreeError) -> KeyPath {
     guard case .domain(let domain) = directory.scratchParent else {
       throw log.refused(
         .refused("a file cannot be made at the root: a key is a file in its domain's directory"))
@@ -98,7 +98,7 @@ final class KeyFiles {
   /// writes, until the creator closes it.
   /// - Returns: the handle is `.none` unless a new key was made.
   func create(
-    _ name: String, in directory: any FileDirectory, _ flags: CreationFlags, now: Moment
+    _ name: String, in directory: any Directory, _ flags: CreationFlags, now: Moment
   ) throws(TreeError) -> (node: Node, handle: HandleID) {
     try repeated { () throws(TreeError) in
       try make(name, in: directory, flags, now)
@@ -109,7 +109,7 @@ final class KeyFiles {
   }
 
   private func make(
-    _ name: String, in directory: any FileDirectory, _ flags: CreationFlags, _ now: Moment
+    _ name: String, in directory: any Directory, _ flags: CreationFlags, _ now: Moment
   ) throws(TreeError) -> (node: Node, handle: HandleID) {
     if transactor.made != nil {
       return try createKey(try newPath(name, in: directory), CreationFlags(), mode: nil, now: now)

@@ -3,7 +3,7 @@ import SystemCalls
 
 /// A directory that a tool has made for its temporary files. Everything in it is scratch. One at the
 /// root that is renamed to a domain's name becomes that domain (`KeyFiles.makeDomain`).
-final class ScratchDirectory: FileDirectory {
+final class ScratchDirectory: Directory {
   var path: ScratchPath { didSet { changes.note(id) } }
   private let id: NodeID
   var listing = ListingState()
@@ -17,11 +17,5 @@ final class ScratchDirectory: FileDirectory {
 
   var subject: String { path.subject }
   var scratchParent: ScratchPath.Parent { .directory(id) }
-
   var names: ListingPlan.Names { .nothing }
-
-  func lookup(_ name: String, _ tree: Tree, _ now: Moment) throws(TreeError) -> LookupResult {
-    try tree.lookupScratch(ScratchPath(parent: scratchParent, name: name))
-      ?? .missing(isCacheable: true)
-  }
 }

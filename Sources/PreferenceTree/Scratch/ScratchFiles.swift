@@ -34,7 +34,7 @@ final class ScratchFiles {
   /// What becomes of a file that is about to be made under a new name in the directory.
   /// - Parameter renamed: the name of the key that is renamed to it; nil: none is.
   func judge(
-    _ name: String, in directory: any FileDirectory, _ making: ScratchName.Making,
+    _ name: String, in directory: any Directory, _ making: ScratchName.Making,
     renamed: String? = nil
   ) -> ScratchName.Verdict {
     let domain: DomainName
