@@ -50,44 +50,50 @@ public enum DefaultsCommand {
   }
 }
 
-/// The reason why a command fails.
-struct Refusal: Error {
-  /// The message of Apple's command; if it is empty, the command line is wrong, and the usage is
-  /// shown instead.
-  var message: String
-  /// This project's explanation, which is shown after the message.
-  var detail: String?
-  /// The exit status.
-  var status: Int32 = 1
-
-  /// There is no command line: the whole help is shown.
-  static let usage = Refusal(message: "", status: 255)
-
-  /// The command line is wrong.
-  /// - Parameter sentence: what is wrong with it.
-  static func mistake(_ sentence: String) -> Refusal {
-    Refusal(message: "", detail: sentence, status: 255)
+extension Verb {
+  /// Carries out the verb.
+  /// - Returns: the exit status.
+  func run(_ arguments: inout Arguments) throws(Refusal) -> Int32 {
+    switch self {
+    case .read where arguments.options.isEffective: try Effective.run(&arguments)
+    case .read: try Read.run(&arguments)
+    case .readType: try Read.runType(&arguments)
+    case .write: try Write.run(&arguments)
+    case .rename: try Rename.run(&arguments)
+    case .delete, .deleteAll: try Delete.run(&arguments)
+    case .import: try Import.run(&arguments)
+    case .export: try Export.run(&arguments)
+    case .domains: try Domains.run(&arguments)
+    case .find: try Find.run(&arguments)
+    case .help: Output.write(arguments.first == "--man" ? Manual.page.troff : Manual.page.help)
+    case .hostIdentifier: try Domains.printHostIdentifier(&arguments)
+    case .explain: try Explain.run(&arguments)
+    case .watch: try Watch.run(&arguments)
+    case .synchronize: try Synchronize.run(&arguments)
+    case .suites: try Suites.run(&arguments)
+    case .apply: return try Apply.run(&arguments)
+    case .profiles: return try Profiles.run(&arguments)
+    case .cloud: return try Cloud.run(&arguments)
+    case .history: try History.run(&arguments)
+    case .undo: return try Undo.run(&arguments)
+    case .record: return try Record.run(&arguments)
+    case .diff: try Diff.run(&arguments)
+    case .declared: return try Declared.run(&arguments)
+    case .importFrom: try ImportFrom.run(&arguments)
+    case .check: return try Check.run(&arguments)
+    case .describe: try Describe.run(&arguments)
+    case .changed: try Changed.run(&arguments)
+    case .lint: return try Lint.run(&arguments)
+    case .schema: try SchemaVerb.run(&arguments)
+    case .complete: try Complete.run(&arguments)
+    case .undeclare: return try Declared.undeclare(&arguments)
+    case .gsettings: try GSettingsSwitch.run(&arguments)
+    }
+    return 0
   }
 }
 
 extension Refusal {
-  /// Creates a refusal with Apple's message and, if there is an error, its text as the explanation.
-  init(_ message: String, _ error: EngineError? = nil) {
-    let hint = error?.reason == .unfit ? " (--force sets it)" : ""
-    self.init(message: message, detail: error.map { "\($0)\(hint)" })
-  }
-
-  /// Runs the body, and turns an error that it throws into a refusal with this message.
-  static func wrapping<Result>(
-    _ message: String, _ body: () throws(EngineError) -> Result
-  ) throws(Refusal) -> Result {
-    do throws(EngineError) {
-      return try body()
-    } catch {
-      throw Refusal(message, error)
-    }
-  }
-
   /// Prints the message and the explanation to standard error. If the command line is wrong, prints
   /// the mistake there, and a line of usage to standard output, where that of Apple's command goes.
   /// - Parameter verb: the verb of the command line, if it has one.

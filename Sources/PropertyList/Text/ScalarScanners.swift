@@ -131,3 +131,14 @@ struct Padded: Sendable {
     return padded.feed(text) ? padded.value : nil
   }
 }
+
+extension WideInteger {
+  /// Creates an integer from decimal digits with an optional sign; nil for any other text and for
+  /// numbers out of range.
+  public init?(decimal text: some Sequence<UInt8>) {
+    var scanner = IntegerScanner()
+    guard text.allSatisfy({ scanner.consume($0) }), case .integer(let number)? = scanner.value
+    else { return nil }
+    self = number
+  }
+}

@@ -27,15 +27,6 @@ public struct WideInteger: Hashable, Sendable {
     }
   }
 
-  /// Creates an integer from decimal digits with an optional sign; nil for any other text and for
-  /// numbers out of range.
-  public init?(decimal text: some Sequence<UInt8>) {
-    var scanner = IntegerScanner()
-    guard text.allSatisfy({ scanner.consume($0) }), case .integer(let number)? = scanner.value
-    else { return nil }
-    self = number
-  }
-
   /// The integer as a signed number; nil above 2^63-1.
   public var signed: Int64? {
     isNegative || bits >> 63 == 0 ? Int64(bitPattern: bits) : nil
