@@ -11,6 +11,12 @@ extension KernelCache {
       let domain = item.location.domain
       return departures.contains(KeyPath(domain: domain, key: key)) ? domain : nil
     }
+    // Before nodes go. What nobody has looked up is not watched.
+    let made = notice.changeset.items.filter { $0.edit == .createDomain }.map(\.location.domain)
+    let new = Set(made)
+    let events = notice.events.filter { event in
+      options.isGenerated || table.knows(event.domain) || new.contains(event.domain)
+    }
     for item in notice.changeset.items { noteNames(item, at: notice.changeset.time) }
     // A schema with defaults makes its domain.
     for location in notice.changeset.invalidated where location.place == .schema {
@@ -24,7 +30,8 @@ extension KernelCache {
       let removed = RemovedValues(of: notice.changeset)
       for item in gone { endIfGone(item.location.domain, removed) }
     }
-    announce(notice, now)
+    announceDomains(notice.changeset)
+    announce(events, now)
   }
 
   /// Ends the departure of a key that is there again, or was removed by someone else after it was
@@ -34,7 +41,7 @@ extension KernelCache {
     switch item.edit {
     case .set(let key, _, _), .splice(let key, _):
       departures.forget(KeyPath(domain: domain, key: key))
-      if table[domain] != nil { return }
+      if table[domain] != nil || item.hadKey { return }
     case .remove(let key):
       let path = KeyPath(domain: domain, key: key)
       if departures.isMovedAway(path) { departures.forget(path) }
@@ -80,11 +87,10 @@ extension KernelCache {
     return true
   }
 
-  /// Announces the domains and keys that came, changed or went. These effects follow those that
-  /// invalidate the kernel's caches. A created key is announced as created and then written, as
-  /// after `echo`.
-  private func announce(_ notice: Notice, _ now: Moment) {
-    for item in notice.changeset.items {
+  /// Announces the domains that came or went. These effects follow those that invalidate the
+  /// kernel's caches, and precede those of keys.
+  private func announceDomains(_ changeset: Changeset) {
+    for item in changeset.items {
       let name = NameCodec.encode(item.location.domain.key)
       switch item.edit {
       case .createDomain: if !item.hadKey { announceDomain(name, .created) }
@@ -92,6 +98,5 @@ extension KernelCache {
       case .set, .splice, .remove, .describe: break
       }
     }
-    announce(notice.events, now)
   }
 }

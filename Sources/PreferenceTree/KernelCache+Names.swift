@@ -86,7 +86,8 @@ extension KernelCache {
         Announcement(position.path, table.root.id, name: name, isDomain: true, kind)))
   }
 
-  /// Announces what happened to keys; that of generated texts a second later.
+  /// Announces what happened to keys; that of generated texts a second later. A created key is
+  /// announced as created and then written, as after `echo`.
   func announce(_ events: [KeyEvent], _ now: Moment) {
     if options.isGenerated { return delay(events, now) }
     for event in events {

@@ -62,6 +62,9 @@ final class NodeTable {
     byKey[domain]?.keys.map { KeyPath(domain: domain, key: $0) } ?? []
   }
 
+  /// Whether the domain, or a key of it, has a node: else the kernel has nothing of it.
+  func knows(_ domain: DomainName) -> Bool { byDomain[domain] != nil || byKey[domain] != nil }
+
   /// The domains in which the key has a node. Cost: O(domains).
   func domains(with key: Key) -> [DomainName] { byKey.filter { $0.value[key] != nil }.map(\.key) }
 

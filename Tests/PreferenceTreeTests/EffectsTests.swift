@@ -184,6 +184,22 @@ import Testing
     #expect(effects.contains(.invalidateAttributes(parent)))
   }
 
+  @Test("of keys of a domain that nobody has looked up, only a first one may concern the kernel")
+  func unknownDomain() throws {
+    let bench = try Bench()
+    for (isNew, expected) in [(true, 2), (false, 0)] {
+      let changeset = try bench.engine.apply(
+        [.set("L", "other", .boolean(isNew), .unknown)], by: Author(number: 2))
+      var known = changeset
+      known.items.removeAll { $0.edit == .createDomain }
+      let notice = Notice(
+        changeset: known, events: known.items.compactMap(\.event), author: Author(number: 2))
+      let effects = try bench.effects { tree, _ in tree.changed(notice, now: bench.now) }
+      // The attributes of the root, and the name of the domain.
+      #expect(effects.count == expected, "\(isNew): \(effects)")
+    }
+  }
+
   @Test("a global key reaches every domain that was answered with it, and no other")
   func inherited() throws {
     let bench = try Bench()
