@@ -1,21 +1,21 @@
 import Synchronization
 import SystemCalls
 
-/// Tells whether this process knows every change of the owner of a store, without a lock or a
-/// system call.
+/// Tells whether this process knows every change of which the owner of a store tells it, without a
+/// lock or a system call.
 final class Gauge: Sendable {
   private let number: SharedNumber
   private let last: Atomic<UInt64>
 
   /// - Parameters:
-  ///   - number: the version of the owner's last change, in shared memory.
+  ///   - number: the version of the last change of which the owner tells it, in shared memory.
   ///   - version: the version of the last change that is known here.
   init(_ number: SharedNumber, version: UInt64) {
     self.number = number
     last = Atomic(version)
   }
 
-  /// The version of the owner's last change.
+  /// The version of the last change of which the owner tells this process.
   var present: UInt64 { number.value }
 
   /// The version of the last change that was published here and that every observer here has been

@@ -11,7 +11,7 @@ struct Greeting {
   let version: UInt64
   /// Whether the owner refuses every change.
   let isReadOnly: Bool
-  /// The version of the owner's last change, in shared memory.
+  /// The version of the owner's last change of which it tells this client, in shared memory.
   let number: SharedNumber
   /// The bytes that came after the answer.
   let rest: FrameReader
@@ -23,12 +23,15 @@ struct Greeting {
   /// - Parameters:
   ///   - first: the frame of the first request; empty: there is none.
   ///   - identity: the directories that this process sees.
+  ///   - hearsAll: see `Member.Manner`.
   init?(
-    _ path: String, client: UInt64, first: [UInt8], _ identity: StoreIdentity,
+    _ path: String, client: UInt64, first: [UInt8], _ identity: StoreIdentity, hearsAll: Bool,
     until deadline: Instant
   ) throws(EngineError) {
+    let hello = Request.hello(
+      version: Request.version, client: client, clock: .now, identity, hearsAll: hearsAll)
     let connected = try EngineError.wrapping { () throws(SystemError) in
-      try Self.connect(path, client, first, identity)
+      try Self.connect(path, hello.frame(1) + first)
     }
     guard let socket = connected else { return nil }
     var reader = FrameReader(largest: Message.largest)
@@ -51,14 +54,12 @@ struct Greeting {
   }
 
   private static func connect(
-    _ path: String, _ client: UInt64, _ first: [UInt8], _ identity: StoreIdentity
+    _ path: String, _ hello: [UInt8]
   ) throws(SystemError) -> SharedSocket? {
     guard let socket = try Socket.connected(to: path) else { return nil }
     guard socket.peer?.user == geteuid() else {
       throw SystemError("connect", path, .notPermitted)
     }
-    let greeting = Request.hello(version: Request.version, client: client, clock: .now, identity)
-    let hello = greeting.frame(1) + first
     return socket.send(hello[...]) == .moved(hello.count) ? SharedSocket(socket) : nil
   }
 
@@ -75,7 +76,8 @@ struct Greeting {
     _ message: Message, _ file: SharedDescriptor?, _ path: String
   ) throws(EngineError) -> (UInt64, Bool, SharedNumber, StoreIdentity) {
     if case .failed(let error) = message { throw error }
-    guard case .welcome(let version, let isReadOnly, let served, let spoken) = message else {
+    guard case .welcome(let version, let isReadOnly, let served, let spoken, let index) = message
+    else {
       throw EngineError(
         .system(.invalidArgument), "\(path): the process that listens there is not an owner")
     }
@@ -91,7 +93,7 @@ struct Greeting {
           + "\(Request.oldest); upgrade prefsd (prefsfs --upgrade)")
     }
     let number = try EngineError.wrapping { () throws(SystemError) in
-      try SharedNumber(reading: file.value)
+      try SharedNumber(reading: file.value, at: Int(index))
     }
     return (version, isReadOnly, number, served)
   }

@@ -11,7 +11,12 @@ extension Member {
     /// Whether the process receives notices itself, when `MountCoordinator.noticeDescriptor` can be
     /// read, in place of a thread of the link.
     public var hasLoop = false
-    /// The number of a predecessor, for which this process goes on; nil: it has none.
+    /// Whether observers are notified of every change. Otherwise they are of those in domains that
+    /// this process has asked for, or changed, and where domains come or go; after a change of
+    /// owners, in domains of which it has read a list.
+    public var hearsAll = false
+    /// The number of a predecessor, for which this process goes on; nil: it has none. It hears of
+    /// every change, because the kernel may have what the predecessor had asked for.
     public var client: UInt64?
     /// Starts an owner, and returns when it answers; nil: this process starts none.
     public var start: (@Sendable () throws(EngineError) -> Void)?

@@ -94,8 +94,8 @@ public final class Member: PersistentPlaces, DurabilityService, ReportService {
       manner.hasLoop ? try DescriptorSet() : nil
     }
     let search = OwnerSearch(
-      surroundings, isBrief: false, client: manner.client, startsThreads: !manner.hasLoop,
-      start: manner.start)
+      surroundings, isBrief: false, hearsAll: manner.hearsAll || manner.client != nil,
+      client: manner.client, startsThreads: !manner.hasLoop, start: manner.start)
     client = search.client
     succession = Succession(search, isLasting: manner.isLasting, log: log)
     queue = PostQueue(succession, client: search.client, log: log)

@@ -91,14 +91,14 @@ extension Member {
   /// Creates the places of a store for a process that starts `prefsd` if there is no owner. Throws
   /// what `init` throws.
   /// - Parameters:
-  ///   - isLasting: see `Manner`.
+  ///   - isLasting, hearsAll: see `Manner`.
   ///   - log: receives lines for people.
   public convenience init(
-    clientOf surroundings: Surroundings, isLasting: Bool = false,
+    clientOf surroundings: Surroundings, isLasting: Bool = false, hearsAll: Bool = false,
     log: @escaping @Sendable (LogLine) -> Void
   ) throws(EngineError) {
     var manner = Manner()
-    manner.isLasting = isLasting
+    (manner.isLasting, manner.hearsAll) = (isLasting, hearsAll)
     manner.start = { () throws(EngineError) in try OwnerProgram.start(surroundings) }
     try self.init(surroundings, manner, log: log)
   }

@@ -22,6 +22,7 @@ final class OwnerSearch: Sendable {
   private let start: (@Sendable () throws(EngineError) -> Void)?
   private let startsThreads: Bool
   private let isBrief: Bool
+  private let hearsAll: Bool
   private let pace = Mutex(Pace())
 
   /// Milliseconds that a listening process has for its first answer. A stopped one never answers.
@@ -35,14 +36,15 @@ final class OwnerSearch: Sendable {
   /// - Parameters:
   ///   - start: starts an owner, and returns when it answers; nil: this process starts none.
   ///   - isBrief: see `RemotePlaces`.
+  ///   - hearsAll: see `Member.Manner`.
   ///   - client: the number of a predecessor of this process; nil: a new one.
   ///   - startsThreads: see `RemotePlaces`.
   init(
-    _ surroundings: Surroundings, isBrief: Bool, client: UInt64? = nil,
+    _ surroundings: Surroundings, isBrief: Bool, hearsAll: Bool = false, client: UInt64? = nil,
     startsThreads: Bool, start: (@Sendable () throws(EngineError) -> Void)?
   ) {
     (self.surroundings, self.isBrief, self.start) = (surroundings, isBrief, start)
-    self.startsThreads = startsThreads
+    (self.startsThreads, self.hearsAll) = (startsThreads, hearsAll)
     self.client = client ?? .random(in: 1 ... .max)
   }
 
@@ -59,7 +61,7 @@ final class OwnerSearch: Sendable {
     for path in surroundings.ownerSocketPaths {
       do throws(EngineError) {
         let remote = try RemotePlaces(
-          connectingTo: path, client: client, identity, isBrief: isBrief,
+          connectingTo: path, client: client, identity, isBrief: isBrief, hearsAll: hearsAll,
           obstacle: { [surroundings] in surroundings.stateObstacle }, first: first,
           startsThread: startsThreads, until: patience, ended: ended)
         if let remote { return remote }

@@ -8,8 +8,10 @@ import SystemCalls
 /// The persistent places of a store that another process owns.
 ///
 /// Promises: those of `PersistentPlaces`. A location is loaded when it is first read, and kept up
-/// to date by the owner's notices. A read compares the version of the last change that was
-/// published here with the owner's, in shared memory; if they are equal, it makes no system call.
+/// to date by the owner's notices; of domains that nobody has asked for here there are none, unless
+/// `hearsAll`. A read compares the version of the last change that was published here with that of
+/// the last one that the owner tells this client, in shared memory; if they are equal, it makes no
+/// system call.
 /// Otherwise it waits for the notices that are missing, 200 ms at most: if the owner is stopped,
 /// reads go on from what is known. `apply` returns when the change is published here too.
 ///
@@ -75,6 +77,7 @@ public final class RemotePlaces: PersistentPlaces, DurabilityService, ReportServ
   ///   - identity: the directories of the store, as this process sees them.
   ///   - isBrief: whether the owner is asked for each key, and a location is loaded only for all of
   ///     its keys.
+  ///   - hearsAll: see `Member.Manner`.
   ///   - obstacle: says why no owner could change something. It is asked if this one only reads.
   ///   - first: a request that is made as soon as these places exist. It is sent with the greeting,
   ///     unless it is long; the call that makes it finds it sent.
@@ -82,12 +85,14 @@ public final class RemotePlaces: PersistentPlaces, DurabilityService, ReportServ
   ///   - ended: is called once, when the owner is gone.
   public init?(
     connectingTo path: String, client: UInt64, _ identity: StoreIdentity, isBrief: Bool,
-    obstacle: @escaping @Sendable () -> EngineError? = { nil }, first: Request? = nil,
-    startsThread: Bool = true, until deadline: Instant, ended: @escaping @Sendable () -> Void
+    hearsAll: Bool = false, obstacle: @escaping @Sendable () -> EngineError? = { nil },
+    first: Request? = nil, startsThread: Bool = true, until deadline: Instant,
+    ended: @escaping @Sendable () -> Void
   ) throws(EngineError) {
     let early = Link.Early(first)
     let greeting = try Greeting(
-      path, client: client, first: early?.frame ?? [], identity, until: deadline)
+      path, client: client, first: early?.frame ?? [], identity, hearsAll: hearsAll,
+      until: deadline)
     guard let greeting else { return nil }
     isReadOnly = greeting.isReadOnly
     self.obstacle = Obstacle(greeting.isReadOnly ? obstacle : nil)

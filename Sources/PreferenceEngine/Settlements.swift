@@ -20,7 +20,7 @@ public final class Settlements: Sendable {
   private struct Mount {
     var settled: [Settlement: UInt64]
     /// The number of the last change that it was notified of. It is not notified of its own
-    /// changes.
+    /// changes, nor of those that do not concern it.
     var told: UInt64
     var isSilent = false
     /// How many connections it has: an old one may end after the new one has begun.
@@ -162,10 +162,15 @@ public final class Settlements: Sendable {
     }
   }
 
-  /// Notes that all mounts but the author's are being notified of the change.
-  func expect(_ version: UInt64, except author: Author?) {
+  /// Notes that the mounts of a client, but the author's, are being notified of the change.
+  /// - Parameter told: nil: all lost mounts, whose kernels may show what has changed.
+  public func expect(_ version: UInt64, of told: [Author]? = nil, except author: Author?) {
     state.withLock { state in
-      for mount in state.mounts.keys where mount != author { state.mounts[mount]?.told = version }
+      let lost = told == nil ? state.mounts.filter { $0.value.lostUntil != nil }.map(\.key) : []
+      for mount in told ?? lost where mount != author {
+        guard let known = state.mounts[mount]?.told else { continue }
+        state.mounts[mount]?.told = max(known, version)
+      }
     }
   }
 

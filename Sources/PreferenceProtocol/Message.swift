@@ -6,9 +6,11 @@ import SystemCalls
 /// A message from the owner of a store to a client: an answer, or a notice.
 public enum Message: Equatable, Sendable {
   /// The answer to `hello`: the version of the last change, the directories that the owner serves,
-  /// and the version of its protocol. The descriptor of the `SharedNumber` in which the owner keeps
-  /// the latest version comes with the message.
-  case welcome(version: UInt64, isReadOnly: Bool, StoreIdentity, protocol: UInt32)
+  /// the version of its protocol, and in which number of a `SharedNumber` the owner keeps the
+  /// version of the last change that this client is told of; 0: of the last change. The descriptor
+  /// comes with the message.
+  case welcome(
+    version: UInt64, isReadOnly: Bool, StoreIdentity, protocol: UInt32, number: UInt32 = 0)
   /// A location as it was after the change of that version.
   case snapshot(LocationSnapshot.Contents, version: UInt64)
   /// Several locations as they were after the change of that version, in the order in which they
@@ -34,7 +36,8 @@ public enum Message: Equatable, Sendable {
   case done
   /// The request was refused.
   case failed(EngineError)
-  /// A change. Every change that takes effect is sent, in the order of versions.
+  /// A change. In the order of versions, every change that takes effect is sent, except those that
+  /// the client has not asked to hear of (`Request.hello`).
   case notice(Notice)
 
   /// What became of one of the locations of `Request.loadLists`.
@@ -56,12 +59,14 @@ extension Message {
   /// - Parameter number: the request that it answers; 0: none.
   public func frame(_ number: UInt64) -> [UInt8] {
     switch self {
-    case .welcome(let version, let isReadOnly, let identity, let spoken):
+    case .welcome(let version, let isReadOnly, let identity, let spoken, let index):
       Frame.bytes(1, number) {
         $0.append(version)
         $0.append(isReadOnly ? 1 : 0 as UInt8)
         $0.append(identity)
         $0.append(spoken)
+        // Added without a new version: a client that does not know it reads the first number.
+        $0.append(index)
       }
     case .snapshot(let contents, let version):
       Frame.bytes(2, number) {
@@ -266,9 +271,10 @@ extension ByteReader {
     switch kind {
     case 1:
       let (version, isReadOnly) = (try number(UInt64.self), try number(UInt8.self) == 1)
-      let identity = try identity()
+      let (identity, spoken) = (try identity(), try number(UInt32.self))
       return .welcome(
-        version: version, isReadOnly: isReadOnly, identity, protocol: try number())
+        version: version, isReadOnly: isReadOnly, identity, protocol: spoken,
+        number: isAtEnd ? 0 : try number())
     case 2:
       let version = try number(UInt64.self)
       return .snapshot(try withChanges(of: [try contents()])[0], version: version)

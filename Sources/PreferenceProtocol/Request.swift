@@ -6,11 +6,13 @@ import SystemCalls
 /// A request of a client to the owner of a store.
 public enum Request: Equatable, Sendable {
   /// The first message: the version of the protocol, a random number that identifies this client
-  /// over all of its connections, the client's monotonic clock, and the directories of the store as
-  /// the client sees them. Answer: `welcome`, or `failed` and the end of the connection. An owner of
+  /// over all of its connections, the client's monotonic clock, the directories of the store as
+  /// the client sees them, and whether it hears of every change, or only of those of domains that
+  /// it has asked for. Answer: `welcome`, or `failed` and the end of the connection. An owner of
   /// other directories carries nothing out that follows.
   case hello(
-    version: UInt32, client: UInt64, clock: Instant, StoreIdentity = StoreIdentity(numbers: []))
+    version: UInt32, client: UInt64, clock: Instant, StoreIdentity = StoreIdentity(numbers: []),
+    hearsAll: Bool = true)
   /// Asks for a whole location. Answer: `snapshot`.
   case load(Location)
   /// Asks for several whole locations, as they are at one moment. Answer: `snapshots`.
@@ -79,13 +81,14 @@ extension Request {
   /// - Parameter number: the number that its answer will carry; 0: none.
   public func frame(_ number: UInt64) -> [UInt8] {
     switch self {
-    case .hello(let version, let client, let clock, let identity):
+    case .hello(let version, let client, let clock, let identity, let hearsAll):
       Frame.bytes(1, number) {
         $0.append(version)
         $0.append(client)
         $0.append(clock.nanoseconds)
-        // Added without a new version: an owner that does not know it ignores it.
+        // Added without a new version: an owner that does not know them ignores them.
         $0.append(identity)
+        $0.append(hearsAll ? 0 : 1 as UInt8)
       }
     case .load(let location): Frame.bytes(2, number) { $0.append(location) }
     case .loadAll(let locations):
@@ -236,8 +239,10 @@ extension ByteReader {
       // Earlier versions, which are refused in words, send no clock.
       let clock = isAtEnd ? 0 : try number(Int64.self)
       let identity = isAtEnd ? StoreIdentity(numbers: []) : try identity()
+      let hearsAll = try isAtEnd || number(UInt8.self) != 1
       return .hello(
-        version: version, client: client, clock: Instant(nanoseconds: clock), identity)
+        version: version, client: client, clock: Instant(nanoseconds: clock), identity,
+        hearsAll: hearsAll)
     case 2: return .load(try location())
     case 3: return .domains(try place())
     case 4: return .modified(try location())

@@ -11,7 +11,7 @@ import SystemCalls
 ///
 /// Threads: `notify` and `answer` may be called by any thread, the rest by the server's. Messages
 /// of several threads are sent one after the other, in the order of the calls. One lock, `state`;
-/// the locks of `ListReader` and of the store are taken inside of it.
+/// the locks of `ListReader`, of the store and of `Settlements` are taken inside of it.
 final class Connection: Sendable {
   struct State {
     var reader = FrameReader(largest: Request.largest)
@@ -22,6 +22,12 @@ final class Connection: Sendable {
     var outgoing = OutgoingBytes()
     /// The client's number; nil before hello, which agrees on the version of the messages.
     var client: UInt64?
+    /// Which changes the client is told of.
+    var interest = Interest(inAll: true)
+    /// The version of the last change that it was told of: by a notice, or as one before `welcome`.
+    var told: UInt64 = 0
+    /// Which of the server's numbers says that in shared memory; 0: the one for all changes.
+    var index = 0
     /// Nanoseconds by which the client's monotonic clock is behind ours: it may be in a different
     /// time namespace (time_namespaces(7)).
     var clockOffset: Int64 = 0
@@ -76,6 +82,9 @@ final class Connection: Sendable {
   /// has sent counts, even if it ends a moment later.
   var isOver: Bool { state.withLock { $0.hasEnded && $0.held.isEmpty } }
 
+  /// Which shared number is the client's; 0: none.
+  var index: Int { state.withLock { $0.index } }
+
   /// Whether requests wait for lists to be read.
   var holdsRequests: Bool { state.withLock { !$0.held.isEmpty } }
 
@@ -91,11 +100,22 @@ final class Connection: Sendable {
 
   // MARK: - Sending
 
-  /// Sends a notice, unless the client has not said hello yet.
-  func notify(_ frame: [UInt8]) {
+  /// Sends the frame of a notice, if the change concerns the client and it has said hello. Changes
+  /// wait for its mounts then, but for the author's.
+  /// - Parameter domains: those that are changed; nil: every client is told.
+  func notify(_ notice: Notice, _ frame: [UInt8], _ domains: Set<DomainName>?) {
+    let version = notice.changeset.version
     state.withLock { state in
-      guard state.client != nil else { return }
+      guard let client = state.client else { return }
+      if notice.origin?.client == client {
+        state.interest.add(domains ?? Set(notice.changeset.locations.map(\.domain)))
+      } else if let domains, !state.interest.contains(anyOf: domains) {
+        return
+      }
+      state.told = max(state.told, version)
+      server.places.settlements.expect(version, of: state.mounts, except: notice.author)
       send(frame, isAnswer: false, &state)
+      server.number.raise(to: version, at: state.index)
     }
   }
 
@@ -250,11 +270,13 @@ final class Connection: Sendable {
   private func serve(
     _ request: Request, _ number: UInt64, bytes: Int
   ) throws(ProtocolError) {
-    if case .hello(let version, let client, let clock, let identity) = request {
-      return try welcome(version, client, clock, identity, number)
+    if case .hello(let version, let client, let clock, let identity, let hearsAll) = request {
+      return try welcome(version, client, clock, identity, hearsAll, number)
     }
-    let (client, isElsewhere, hasEnded) = state.withLock {
-      ($0.client, $0.isElsewhere, $0.hasEnded)
+    let (client, isElsewhere, hasEnded) = state.withLock { state in
+      // Before the store is asked: a change that comes later is told.
+      state.interest.add(request.named.lazy.map(\.domain))
+      return (state.client, state.isElsewhere, state.hasEnded)
     }
     // What a client has sent before it ended is carried out, but not what came with a hello that it
     // did not wait for.
@@ -292,8 +314,13 @@ final class Connection: Sendable {
         self?.answer(number, failure.map { .failed($0) } ?? .done)
       }
     case .mount(let author):
-      state.withLock { $0.mounts.append(author) }
-      server.places.settlements.add(author, at: server.places.version)
+      let settlements = server.places.settlements
+      settlements.add(author, at: state.withLock { $0.told })
+      state.withLock { state in
+        state.mounts.append(author)
+        // What the client was told of meanwhile.
+        settlements.expect(state.told, of: [author], except: nil)
+      }
     case .unmount(let author):
       let (isOwn, own) = state.withLock { state in
         defer { state.mounts.removeAll { $0 == author } }
@@ -379,7 +406,7 @@ final class Connection: Sendable {
   /// number.
   private func welcome(
     _ version: UInt32, _ client: UInt64, _ clock: Instant, _ identity: StoreIdentity,
-    _ number: UInt64
+    _ hearsAll: Bool, _ number: UInt64
   ) throws(ProtocolError) {
     guard version >= Request.oldest else {
       throw ProtocolError(
@@ -391,13 +418,16 @@ final class Connection: Sendable {
     }
     let places = server.places
     let offset = Instant.now.nanoseconds(after: clock)
+    let index = hearsAll ? 0 : server.takeIndex()
     state.withLock { state in
+      (state.index, state.told) = (index, places.version)
+      state.interest = Interest(inAll: index == 0)
       // In one time namespace it is the time that the message took.
       state.clockOffset = offset.magnitude < Self.largestDelay ? 0 : offset
-      // From here on the client gets a notice of every change after this version.
+      // From here on the client gets the notices of changes after this version.
       let message = Message.welcome(
-        version: places.version, isReadOnly: places.isReadOnly, places.identity,
-        protocol: Request.version)
+        version: state.told, isReadOnly: places.isReadOnly, places.identity,
+        protocol: Request.version, number: UInt32(index))
       let frame = message.frame(number)
       guard case .moved(let count) = socket.value.send(frame, with: file.value) else {
         state.hasEnded = true

@@ -93,7 +93,7 @@ extension Request {
   fileprivate var isLoad: Bool { if case .loadLists = self { true } else { false } }
 
   /// The locations that the request names.
-  private var named: [Location] {
+  var named: [Location] {
     switch self {
     case .load(let location), .modified(let location): [location]
     case .save(let location): location.map { [$0] } ?? []

@@ -9,11 +9,11 @@ import SystemCalls
 /// The owner's side of the socket: serves the places of a store to other processes of the same
 /// user.
 ///
-/// Promises: every client is notified of every change, in order, before the change is answered. The
-/// shared number is raised between the two: a client that still sees the old number may read what
-/// it knows. A connection is ended, with no harm to others, if it is of another user, speaks
-/// another version of the messages, sends bytes that are not a frame, or leaves more than 64 MiB
-/// unread.
+/// Promises: every client is notified, in order, of the changes that concern it (`Interest`),
+/// before they are answered; of others it hears nothing, and does not wake up. Its shared number is raised
+/// between the two: a client that still sees the old number may read what it knows. A connection is
+/// ended, with no harm to others, if it is of another user, speaks another version of the messages,
+/// sends bytes that are not a frame, or leaves more than 64 MiB unread.
 ///
 /// Threads: the server's own waits for connections and requests, carries out changes, and ends the
 /// waiting for silent mounts. It reads no list; what it does on a disk is to look at a list's file
@@ -60,6 +60,8 @@ public final class Server: Sendable {
     /// Whether the store, which is only read, is given up, and what to call then.
     var isGivenUp = false
     var givenUp: (@Sendable () -> Void)?
+    /// The shared numbers that no client has.
+    var freeIndices = Array(1..<SharedNumber.count)
     /// When connections are accepted again, after the process had no descriptors left.
     var acceptAfter: Instant?
 
@@ -174,11 +176,16 @@ public final class Server: Sendable {
   private func notify(_ notice: Notice) {
     let connections = state.withLock { $0.connections }
     if !connections.isEmpty {
+      let changeset = notice.changeset
       let frame = Message.notice(notice).frame(0)
-      for connection in connections { connection.notify(frame) }
+      let domains = changeset.concernsAll ? nil : Set(changeset.items.map(\.location.domain))
+      for connection in connections { connection.notify(notice, frame, domains) }
     }
     number.raise(to: notice.changeset.version)
   }
+
+  /// Gives a client a shared number of its own; 0: there is none left.
+  func takeIndex() -> Int { state.withLock { $0.freeIndices.popLast() ?? 0 } }
 
   // MARK: - The server's thread
 
@@ -310,8 +317,10 @@ public final class Server: Sendable {
     // First, so that a change waits for their mounts all the time.
     for connection in ended { connection.leave() }
     guard !ended.isEmpty else { return }
+    let indices = ended.map(\.index).filter { $0 != 0 }
     state.withLock { state in
       state.connections.removeAll { connection in ended.contains { $0 === connection } }
+      state.freeIndices += indices
       places.noteClients(state.connections.count)
       if ended.contains(where: { $0.process != state.companion }), state.hasNoClient {
         (state.idleSince, state.isIdleTold) = (.now, false)

@@ -1,8 +1,8 @@
 import CLinux
 import Synchronization
 
-/// A number in shared memory: one process writes it, and others read it without a system call
-/// (memfd_create(2), mmap(2)). The readers can also see whether the writer is still there.
+/// Numbers in shared memory: one process writes them, and others read one each without a system
+/// call (memfd_create(2), mmap(2)). The readers can also see whether the writer is still there.
 ///
 /// The writer hands the descriptor to the readers, which can change nothing: the memory is sealed
 /// against growing, shrinking and later writable mappings. It lives as long as any process has it
@@ -12,44 +12,56 @@ public final class SharedNumber: Sendable {
   private let page: SharedMapping
   /// The descriptor for readers; nil where this object is a reader itself.
   public let descriptor: SharedDescriptor?
+  /// Which number `value` reads.
+  private let index: Int
 
   private static let size = 4096
 
-  /// Creates a number, which is 0. Fails where the process has no descriptors or memory left, and
+  /// How many numbers there are.
+  public static let count = 504
+
+  /// Creates the numbers, which are 0. Fails where the process has no descriptors or memory left, and
   /// with EINVAL before Linux 5.1, which cannot seal a mapping that is written to.
   public init() throws(SystemError) {
     let file = try SharedMapping.makeFile("prefs-version", size: Self.size)
     page = try SharedMapping(file, size: Self.size)
     try SharedMapping.seal(file, .sizeAndContents)
-    descriptor = SharedDescriptor(file)
+    (descriptor, index) = (SharedDescriptor(file), 0)
   }
 
-  /// Maps the number of another process for reading. Fails where the descriptor is not one that
-  /// `init()` made.
-  public init(reading file: borrowing Descriptor) throws(SystemError) {
+  /// Maps a number of another process for reading. Fails where the descriptor is not one that
+  /// `init()` made, and with EINVAL where there is no number of that index.
+  public init(reading file: borrowing Descriptor, at index: Int = 0) throws(SystemError) {
     try SharedMapping.check(file, size: Self.size, .sizeAndContents)
+    guard 0..<Self.count ~= index else { throw SystemError("mmap", "", .invalidArgument) }
     page = try SharedMapping(file, size: Self.size, isWritable: false)
-    descriptor = nil
+    (descriptor, self.index) = (nil, index)
   }
 
-  private var number: UnsafeMutablePointer<Atomic<UInt64>> {
+  private var first: UnsafeMutablePointer<Atomic<UInt64>> {
     page.start.assumingMemoryBound(to: Atomic<UInt64>.self)
   }
 
-  /// 1 once a thread of the writer has been bound to the number.
-  private var isBound: UnsafeMutablePointer<Atomic<UInt64>> { number + 1 }
+  /// Where a number is. The first is in one cache line with what says whether the writer is there;
+  /// the others follow that line.
+  private func number(_ index: Int) -> UnsafeMutablePointer<Atomic<UInt64>> {
+    index == 0 ? first : first + 7 + index
+  }
+
+  /// 1 once a thread of the writer has been bound to the numbers.
+  private var isBound: UnsafeMutablePointer<Atomic<UInt64>> { first + 1 }
 
   /// Where the lock is that the thread holds: in the same cache line as what goes before.
   private var lock: UnsafeMutableRawPointer { page.start + 16 }
 
-  /// Binds the number to the life of the calling thread: `isKept` is true until the thread ends,
+  /// Binds the numbers to the life of the calling thread: `isKept` is true until the thread ends,
   /// however it ends. Call it once, by a thread that lives as long as the writer writes. Does
   /// nothing where the kernel has no robust futexes.
   public func bindToThread() {
     if prefsfs_hold(lock) == 0 { isBound.pointee.store(1, ordering: .releasing) }
   }
 
-  /// Whether the thread that the number was bound to is still there; true for a number that was
+  /// Whether the thread that the numbers were bound to is still there; true for those that were
   /// bound to none. If the thread's process is killed, this is false before any of its file locks
   /// is free (do_exit in kernel/exit.c of Linux). Cost: two loads.
   public var isKept: Bool {
@@ -57,12 +69,12 @@ public final class SharedNumber: Sendable {
   }
 
   /// The present number. Cost: one load.
-  public var value: UInt64 { number.pointee.load(ordering: .acquiring) }
+  public var value: UInt64 { number(index).pointee.load(ordering: .acquiring) }
 
-  /// Raises the number to this value; a number that is larger already stays. Only the writer may
-  /// call it.
-  public func raise(to value: UInt64) {
-    number.pointee.max(value, ordering: .acquiringAndReleasing)
+  /// Raises a number, of an index below `count`, to this value; one that is larger already stays.
+  /// Only the writer may call it.
+  public func raise(to value: UInt64, at index: Int = 0) {
+    number(index).pointee.max(value, ordering: .acquiringAndReleasing)
   }
 }
 

@@ -13,7 +13,7 @@ import Testing
 
   init() {
     settlements.add(mount, at: 10)
-    settlements.expect(11, except: writer)
+    settlements.expect(11, of: [mount], except: writer)
   }
 
   /// Begins to wait for version 11, and returns whether that is over.
@@ -35,7 +35,7 @@ import Testing
     #expect(!isOver())
     settlements.settle(.attributes, through: 11, by: mount)
     #expect(isOver() && wait()())
-    settlements.expect(12, except: writer)
+    settlements.expect(12, of: [mount], except: writer)
     settlements.remove(mount)
     #expect(wait()())
   }
@@ -66,8 +66,22 @@ import Testing
     #expect(settlements.expire(later(900)) != nil && !isOver())
     #expect(settlements.expire(later(1100)) == nil)
     #expect(isOver() && !settlements.hasLost && !settlements.hasMounts)
-    settlements.expect(12, except: writer)
+    settlements.expect(12, of: [mount], except: writer)
     #expect(wait()())
+  }
+
+  @Test("a change waits for a mount that is told of it, or lost, and for none that is not")
+  func concerned() {
+    settlements.settle(.attributes, through: 11, by: mount)
+    let isSettled = { [self] in settlements.isSettled(.attributes, through: 12, except: writer) }
+    settlements.expect(12, except: writer)
+    settlements.expect(12, of: [writer], except: nil)
+    #expect(isSettled())
+    settlements.expect(12, of: [mount], except: mount)
+    #expect(isSettled())
+    settlements.lose(mount)
+    settlements.expect(12, except: writer)
+    #expect(!isSettled())
   }
 
   @Test("the mounts of an owner that has ended are lost for the next one, until they come back")

@@ -72,6 +72,31 @@ private final class Owners: Sendable {
     }
   }
 
+  @Test("the next owner tells a client of changes in the domains that it has read")
+  func interest() throws {
+    try withSurroundings { _, surroundings in
+      let owners = Owners()
+      defer { owners.end() }
+      let members = [
+        try client(surroundings, owners), try Member(surroundings, Member.Manner()) { _ in },
+      ]
+      defer { for member in members { member.close() } }
+      _ = try members[0].apply([.set("K", "d", 0, .canonical)], by: author)
+      for member in members { #expect(try member.find("K", at: user)?.value == 0) }
+      owners.end()
+      for (number, member) in members.enumerated() {
+        let domain = DomainName("other\(number)")
+        _ = try member.apply([.set("K", domain, 1, .canonical)], by: author)
+      }
+      #expect(owners.count == 2)
+      for number in 1...20 as ClosedRange<Int64> {
+        let value = Value.integer(WideInteger(number))
+        _ = try members[0].apply([.set("K", "d", value, .canonical)], by: author)
+        #expect(try members[1].find("K", at: user)?.value == value)
+      }
+    }
+  }
+
   @Test("what changed while there was no owner is told to observers, and readers have it")
   func between() throws {
     try withSurroundings { sandbox, surroundings in

@@ -123,9 +123,9 @@ enum Probe {
           write("\(event.kind) \(event.key)\n")
         }
       }
-      write("watching\n")
-      // There are no events for keys of a domain that no process has read.
+      // A client is told of the domains that it has asked for.
       _ = try? engine.keys(of: domain)
+      write("watching\n")
       Instant.sleep(milliseconds: UInt32(clamping: seconds * 1000))
     }
   }

@@ -1,8 +1,23 @@
 import SystemCalls
 import Testing
 
-/// A number that one process writes and others read.
+/// Numbers that one process writes and others read.
 @Suite("Shared numbers") struct SharedNumberTests {
+  @Test("each reader sees its own number, and there is none beyond the last")
+  func several() throws {
+    let numbers = try SharedNumber()
+    let file = try #require(numbers.descriptor)
+    let indices = [0, 1, 2, SharedNumber.count - 1]
+    let readers = try indices.map { try SharedNumber(reading: file.value, at: $0) }
+    numbers.bindToThread()
+    for (value, index) in indices.enumerated() { numbers.raise(to: UInt64(value + 5), at: index) }
+    #expect(readers.map(\.value) == [5, 6, 7, 8] && numbers.value == 5)
+    #expect(readers.map(\.isKept) == [true, true, true, true])
+    for index in [-1, SharedNumber.count] {
+      #expect((try? SharedNumber(reading: file.value, at: index)) == nil)
+    }
+  }
+
   @Test("a reader sees the number, and whether the thread that it is bound to has ended")
   func life() throws {
     let number = try SharedNumber()
