@@ -87,7 +87,13 @@ final class PlaceEngine: Engine {
   }
 
   func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset {
-    let here = intents.map { $0 == .judged ? $0 : Intent.at(place, $0) }
+    let here = intents.map { intent -> Intent in
+      switch intent {
+      case .judged: intent
+      case .at(_, let intent): .at(place, intent)
+      default: .at(place, intent)
+      }
+    }
     switch place {
     case .arguments:
       throw EngineError(
