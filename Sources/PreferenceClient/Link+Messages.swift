@@ -78,6 +78,7 @@ extension Link {
   /// Passes a message on: an answer to the caller or body that waits for it, a notice to
   /// `received`.
   private func accept(_ message: Message, _ number: UInt64) {
+    if case .working(let request) = message { return note(workAt: request) }
     guard number != 0 else { return received(message) }
     let body = state.withLock { state in
       let body = state.bodies.removeValue(forKey: number)?.call
@@ -87,6 +88,14 @@ extension Link {
       return body
     }
     body?(message)
+  }
+
+  /// Notes that the owner works at a request, and may carry it out for the next 5 s.
+  private func note(workAt request: UInt64) {
+    state.withLock { state in
+      guard let index = state.calls.firstIndex(where: { $0.number == request }) else { return }
+      state.calls[index].workedAtUntil = RemotePlaces.deadline
+    }
   }
 
   /// Lets another thread read.

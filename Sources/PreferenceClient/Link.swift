@@ -44,6 +44,8 @@ final class Link: Sendable {
     let number: UInt64
     /// nil until the answer has come.
     var answer: Message?
+    /// Until when the owner, which works at the request, may carry it out; nil: it has not said so.
+    var workedAtUntil: Instant?
   }
 
   /// What to call with the answer to a request.
@@ -162,9 +164,10 @@ final class Link: Sendable {
     return sent
   }
 
-  /// Sends a request, and waits for its answer until the deadline; where that is later than
-  /// `RemotePlaces.patience`, for as long as the owner answers pings. Throws `.ownerGone`,
-  /// ETIMEDOUT without an answer, EFBIG for a request that is too large, and the owner's refusal.
+  /// Sends a request, and waits for its answer until the deadline, and longer if the owner says
+  /// that it works at the request; where the deadline is later than `RemotePlaces.patience`, for as
+  /// long as the owner answers pings, or is busy. Throws `.ownerGone`, ETIMEDOUT without an answer,
+  /// EFBIG for a request that is too large, and the owner's refusal.
   /// - Parameter staysForWork: whether the call goes on waiting after the deadline while the owner
   ///   works. It may have begun with the request, which it would refuse now.
   func call(
@@ -202,13 +205,28 @@ final class Link: Sendable {
 
   /// Waits for the answer to a call. It may come late, because the owner waits for a slow disk.
   private func awaitAnswer(to number: UInt64, until deadline: Instant) -> Message? {
-    var answer: Message?
-    repeat {
-      answer = receive(until: min(deadline, RemotePlaces.deadline)) { state in
+    var end = deadline
+    while true {
+      let answer = receive(until: min(end, RemotePlaces.deadline)) { state in
         state.calls.first { $0.number == number }?.answer
       }
-    } while answer == nil && Instant.now < deadline && isAnswering(within: 1000)
-    return answer
+      if answer != nil || hasEnded { return answer }
+      let work = state.withLock { state in
+        state.calls.first { $0.number == number }?.workedAtUntil
+      }
+      if let work, work > .now {
+        end = max(end, work)
+      } else {
+        guard Instant.now < deadline, isAnswering(within: 1000) || isOwnerBusy else { return nil }
+      }
+    }
+  }
+
+  /// Whether the owner, which does not answer pings, carries out something that takes long: its
+  /// process is neither stopped nor gone, and was heard of in the last minute.
+  private var isOwnerBusy: Bool {
+    let silence = Instant.now.nanoseconds - heard.load(ordering: .relaxed)
+    return silence < Self.longestWork * 1_000_000 && !hasEnded && isWorking
   }
 
   /// Waits for the answer to a call for as long as the owner works, a minute at most.
@@ -223,7 +241,7 @@ final class Link: Sendable {
     return answer
   }
 
-  /// Milliseconds that a call waits for work after its deadline.
+  /// Milliseconds that a call waits for work after its deadline, or for a word from a busy owner.
   private static let longestWork: Int64 = 60_000
 
   /// Whether the owner's process is neither stopped nor gone: one that does not answer is busy.

@@ -133,8 +133,8 @@ public protocol PersistentPlaces: ChangeService, StoredPlaces {
     then body: @escaping @Sendable ([Location: ListFinding]) -> Void
   ) -> Bool
 
-  /// Carries out those of many loads that find nothing, and are to keep that. Waits for disks. Cost:
-  /// a listing of each place's directory, and a check of each that a change would write to.
+  /// Carries out those of many loads that find nothing, and are to keep that. Waits for disks.
+  /// Cost: a listing of each place's directory, and a check of each that a change would write to.
   /// - Returns: the indices of the others, which are still to be carried out.
   func loadAbsent(_ loads: [ListLoad]) -> [Int]
 }

@@ -30,6 +30,10 @@ public enum Message: Equatable, Sendable {
   /// The mounts have settled for the changes of this client up to that version, as far as an
   /// `applied` said that they had not. It answers no request.
   case settled(through: UInt64)
+  /// The change that the request of that number asks for is worked at: lists are being read for
+  /// it. It may be made for 5 s from now, whatever its deadline is. It answers no request. An older
+  /// client ignores it, and waits until the deadline.
+  case working(on: UInt64)
   /// A report about the store as a whole, as `OwnerReport` says.
   case report(Value)
   /// The request has been carried out.
@@ -99,6 +103,7 @@ extension Message {
         $0.append(isSettled ? 1 : 0 as UInt8)
       }
     case .settled(let version): Frame.bytes(12, number) { $0.append(version) }
+    case .working(let request): Frame.bytes(14, number) { $0.append(request) }
     case .report(let value):
       Frame.bytes(11, number) { $0.append(counted: Document.binary(value)) }
     case .done: Frame.bytes(6, number) { _ in }
@@ -126,7 +131,7 @@ extension Message {
   }
 
   /// The kinds that `init` knows.
-  private static let kinds: ClosedRange<UInt8> = 1...13
+  private static let kinds: ClosedRange<UInt8> = 1...14
 
   /// Whether a frame is one that this version does not know and that answers no request.
   public static func mayIgnore(_ frame: Frame) -> Bool {
@@ -288,6 +293,7 @@ extension ByteReader {
       let changeset = try numberedChangeset()
       return .applied(changeset, isSettled: try number(UInt8.self) == 1)
     case 12: return .settled(through: try number())
+    case 14: return .working(on: try number())
     case 6: return .done
     case 11: return .report(try value())
     case 7: return .failed(try error())

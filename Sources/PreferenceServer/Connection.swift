@@ -197,8 +197,10 @@ final class Connection: Sendable {
   /// Carries out the held requests that need not wait any longer.
   func serveHeld() {
     guard holdsRequests else { return }
+    // First: those that are made now may take a while, too.
+    for number in state.withLock({ $0.held.renewLeases() }) { answer(0, .working(on: number)) }
     for held in state.withLock({ $0.held.removeOpen(server.lists) }) {
-      carryOut(held.request, held.number)
+      carryOut(held.request, held.number, held.lease)
     }
   }
 
@@ -282,12 +284,21 @@ final class Connection: Sendable {
     // did not wait for.
     if isElsewhere || client == nil && hasEnded { return }
     guard client != nil else { throw ProtocolError("a request before hello") }
-    if state.withLock({ $0.held.keep(request, number, bytes: bytes, server.lists) }) { return }
-    carryOut(request, number)
+    let lease = lease(of: request)
+    let isHeld = state.withLock {
+      $0.held.keep(request, number, bytes: bytes, lease: lease, server.lists)
+    }
+    if !isHeld { carryOut(request, number, lease) }
+  }
+
+  /// Until when a change may be made, by this process's clock; nil: the request is none.
+  private func lease(of request: Request) -> Lease? {
+    guard case .apply(_, _, let deadline, _, _, _) = request else { return nil }
+    return Lease(until: deadline.advanced(nanoseconds: state.withLock { $0.clockOffset }))
   }
 
   /// Carries out a request whose lists have been read, or could not be read in time.
-  private func carryOut(_ request: Request, _ number: UInt64) {
+  private func carryOut(_ request: Request, _ number: UInt64, _ lease: Lease?) {
     do throws(EngineError) {
       try request.refuseHung(server.lists)
     } catch {
@@ -296,12 +307,10 @@ final class Connection: Sendable {
     }
     switch request {
     case .hello: break
-    case .apply(let serial, let author, let deadline, let answering, let intents, let source):
-      let (client, offset) = state.withLock { ($0.client, $0.clockOffset) }
-      guard let client else { return }
+    case .apply(let serial, let author, _, let answering, let intents, let source):
+      guard let lease, let client = state.withLock({ $0.client }) else { return }
       let origin = Origin(client: client, serial: serial)
-      let end = deadline.advanced(nanoseconds: offset)
-      apply(intents, author, origin, end, answering, self.source(source), number)
+      apply(intents, author, origin, lease.end, answering, self.source(source), number)
     case .find(_, let locations) where locations.allSatisfy(server.places.isLoaded):
       answer(number, Self.answer(request, server.places))
     case .loadLists(let load): answer(number, with: load, mayWait: false)

@@ -17,11 +17,13 @@ struct HeldRequests {
     let number: UInt64
     /// The size of its message.
     let bytes: Int
+    /// Until when a change may be made; nil: the request is none.
+    var lease: Lease?
     /// A domain that was not at hand at the last look.
     private var awaited: ListReader.Need?
 
-    init(request: Request, number: UInt64, bytes: Int) {
-      (self.request, self.number, self.bytes) = (request, number, bytes)
+    init(request: Request, number: UInt64, bytes: Int, lease: Lease?) {
+      (self.request, self.number, self.bytes, self.lease) = (request, number, bytes, lease)
     }
 
     /// Whether the lists that the request needs have been read; if not, begins to read them. Cost:
@@ -50,13 +52,19 @@ struct HeldRequests {
   /// Keeps the request if it must wait.
   /// - Returns: whether it must.
   mutating func keep(
-    _ request: Request, _ number: UInt64, bytes: Int, _ lists: ListReader
+    _ request: Request, _ number: UInt64, bytes: Int, lease: Lease?, _ lists: ListReader
   ) -> Bool {
     let isBehind = request.isOrdered && waiting.contains { $0.request.isOrdered }
-    var held = Held(request: request, number: number, bytes: bytes)
+    var held = Held(request: request, number: number, bytes: bytes, lease: lease)
     if held.isOpen(lists), !isBehind { return false }
     waiting.append(held)
     return true
+  }
+
+  /// Renews the leases of changes for which that is due.
+  /// - Returns: the numbers of their requests, whose clients must be told.
+  mutating func renewLeases() -> [UInt64] {
+    waiting.indices.compactMap { waiting[$0].lease?.renew() == true ? waiting[$0].number : nil }
   }
 
   /// Removes the requests that need not wait any longer, and returns them in their order.

@@ -5,8 +5,8 @@ import SystemCalls
 /// The names in the directories of places. One listing of each directory says of any number of
 /// locations which of them have no list, where a look at each would be a stat(2) for each place.
 ///
-/// Promises: a location that is lacking had no list at a moment after `init` was called. A list that
-/// comes later is heard of as any other one.
+/// Promises: a location that is lacking had no list at a moment after `init` was called. A list
+/// that comes later is heard of as any other one.
 ///
 /// Threads: any, for `init` waits for disks.
 public struct ListNames: Sendable {
@@ -26,8 +26,8 @@ public struct ListNames: Sendable {
     }
   }
 
-  /// Whether there is no list at the location. False where that cannot be told. Cost: a hash look-up
-  /// or two; no disk.
+  /// Whether there is no list at the location. False where that cannot be told. Cost: a hash
+  /// look-up or two; no disk.
   public func lack(_ location: Location) -> Bool {
     let files = layout.fileNames(location).map { $0.lowercased() }
     return layout.directories(location.place).allSatisfy { directory in

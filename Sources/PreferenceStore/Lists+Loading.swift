@@ -94,8 +94,8 @@ extension Lists {
   }
 
   /// Keeps in memory that nothing is at the location, if that is so: no list, and nothing that adds
-  /// keys to it. Most places of most domains have nothing. Cost: one stat(2), unless `isAbsent`, and a
-  /// lock or two.
+  /// keys to it. Most places of most domains have nothing. Cost: one stat(2), unless `isAbsent`,
+  /// and a lock or two.
   /// - Parameters:
   ///   - appearances: what the property of that name was before.
   ///   - isAbsent: whether a listing that was made since then says that there is no list.

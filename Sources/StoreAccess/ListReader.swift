@@ -34,8 +34,8 @@ public final class ListReader: Sendable {
     /// Whether a domain's lists were refused since `forget` was last called.
     var hasRefused = false
 
-    /// Whether nobody waits for the domain any longer, because its lists do not answer, or all threads
-    /// wait for others that do not.
+    /// Whether nobody waits for the domain any longer, because its lists do not answer, or all
+    /// threads wait for others that do not.
     func isLate(_ look: Look?) -> Bool {
       guard case .reading(let since, let hasBegun, _)? = look else { return false }
       let start = hasBegun ? since : max(since, lastBegun)

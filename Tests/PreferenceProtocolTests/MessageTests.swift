@@ -143,6 +143,13 @@ import Testing
     for message in messages { #expect(try Message(frame(message.frame(1))) == message) }
   }
 
+  @Test("that a change is worked at is said with the number of its request, and answers nothing")
+  func working() throws {
+    let frame = try frame(Message.working(on: 1 << 40).frame(0))
+    #expect(try Message(frame) == .working(on: 1 << 40))
+    #expect(!Message.mayIgnore(frame))
+  }
+
   @Test("frames are whole, however the stream is cut")
   func pieces() throws {
     let stream = Self.requests.flatMap { $0.frame(1) }

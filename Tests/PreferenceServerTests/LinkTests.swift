@@ -67,6 +67,21 @@ import Testing
     if case .done = answer {} else { Issue.record("\(answer)") }
   }
 
+  @Test("a call waits longer than its deadline for what the owner says that it works at")
+  func workedAt() throws {
+    let (near, far) = try Socket.pair()
+    let link = Link(near, rest: FrameReader(largest: 1 << 20), received: { _ in }, ended: {})
+    let owner = try WorkerThread(name: "owner") {
+      // The number of the call is 1.
+      _ = far.value.send(Message.working(on: 1).frame(0)[...])
+      Instant.sleep(milliseconds: 1500)
+      _ = far.value.send(Message.done.frame(1)[...])
+    }
+    defer { owner.join() }
+    let answer = try link.call(.ping, until: Instant.now.advanced(milliseconds: 1000))
+    #expect(answer == .done)
+  }
+
   @Test("it does not wake up for each of many messages that follow each other")
   func rows() throws {
     let count = 500
