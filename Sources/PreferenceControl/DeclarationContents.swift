@@ -107,17 +107,14 @@ struct DeclarationContents: WholeContents {
       return [Self.drift]
     }
     // A text changes alone where a file is written again, with other blanks.
-    if key == Ledger.textsKey {
-      guard case .set(_, .dictionary(let texts), _) = item.edit else { return [] }
-      return texts.map(\.key)
-    }
+    if let file = Ledger.file(ofText: key) { return [file] }
     return Ledger.canName(key.string) ? Self.keys(of: key.string) + [Self.drift] : [Self.drift]
   }
 
   /// A document comes and goes with its key of the ledger; the report is always there.
   func kind(of item: Changeset.Item, for key: Key) -> KeyEvent.Kind {
     guard key != Self.drift, item.location == declarations.location,
-      item.edit.key != Ledger.textsKey
+      item.edit.key.flatMap(Ledger.file) == nil
     else { return .changed }
     switch item.edit {
     case .remove, .removeDomain: return .removed

@@ -72,13 +72,13 @@ package struct DeclarationPlan: Sendable {
   /// to something else, and where a list cannot be read.
   /// - Parameters:
   ///   - names: the declarations that are asked for.
-  ///   - stored: the ledger's domain as it is.
+  ///   - stored: the keys of the old ledger as they are.
   ///   - place: the place that is declared; nil: the user's, as a change of each key chooses it.
   ///   - present: the places as they are.
   ///   - isJudged: whether schemas may refuse what is declared.
   ///   - keeps: whether what a path had before may be kept.
-  package init(
-    from old: Ledger, to new: Ledger, for names: Set<String>, stored: ValueDictionary,
+  init(
+    from old: Ledger, to new: Ledger, for names: Set<String>, stored: LedgerPart,
     in place: Place?, _ present: some StoredPlaces, isJudged: Bool = false,
     keeps: (Value, DeclaredPath) -> Bool
   ) throws(EngineError) {
@@ -359,7 +359,7 @@ package struct DeclarationPlan: Sendable {
 
   /// Makes the transaction. What was there before comes back whatever a schema says of it.
   private mutating func finish(
-    _ before: ValueDictionary, at location: Location, isJudged: Bool
+    _ stored: LedgerPart, at location: Location, isJudged: Bool
   ) {
     var expected: [Intent] = []
     var declared: [Intent] = isJudged ? [.judged] : []
@@ -371,13 +371,11 @@ package struct DeclarationPlan: Sendable {
       if set.contains(key) { declared.append(edit) } else { intents.append(edit) }
     }
     emptied = Array(made)
-    let after = ledger.values
-    for key in Set(before.keys).union(after.keys).sorted() {
-      expected.append(.expect(key, location, before[key]))
-      guard before[key] != after[key] else { continue }
-      intents.append(Self.edit(key, location, after[key], nil))
-    }
-    if after.isEmpty, !before.isEmpty { emptied.append(location) }
+    let changes = stored.changes(to: ledger, at: location)
+    expected += changes.expected
+    intents += changes.edits
+    // `carryOut` looks whether other declarations are in it.
+    if changes.isEmptied { emptied.append(location) }
     intents += declared
     if intents.contains(where: { $0 != .judged }) {
       intents = expected + intents

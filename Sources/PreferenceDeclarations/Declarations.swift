@@ -28,7 +28,8 @@ package final class LedgerMemory: Sendable {
 ///
 /// Promises: a change is one transaction, which is planned again where somebody else has changed
 /// something in between; a domain that a declaration has made, and that has no keys afterwards, is
-/// then removed by another one. A plan alone changes nothing.
+/// then removed by another one. A plan alone changes nothing, and costs what is asked for, however
+/// much else is declared.
 ///
 /// Threads: any. Calls wait as those of the places do.
 package struct Declarations: Sendable {
@@ -76,8 +77,8 @@ package struct Declarations: Sendable {
   package func plan(
     _ requests: [Request], isJudged: Bool = false
   ) throws(EngineError) -> DeclarationPlan {
-    let stored = try places.values(at: location)
-    let old = try Ledger(stored)
+    let stored = try part(of: requests)
+    let old = try Ledger(stored.values)
     var new = old
     var asked: Set<String> = []
     // A name that is declared too is not removed, in whichever order a rename says both.
@@ -101,6 +102,21 @@ package struct Declarations: Sendable {
     ) { value, path in
       settings.keeps(path.wrapping(value), of: path.key, in: path.domain)
     }
+  }
+
+  /// What of the ledger concerns the requests.
+  private func part(of requests: [Request]) throws(EngineError) -> LedgerPart {
+    var (named, domains): (Set<String>, Set<DomainName>) = ([], [])
+    for request in requests {
+      switch request {
+      case .declare(let name, let declaration, let others, _):
+        named.formUnion(others.union([name]))
+        domains.formUnion(declaration.document.keys.lazy.map { DomainName($0.string) })
+      case .undeclare(let name): named.insert(name)
+      }
+    }
+    return try LedgerPart(
+      of: named.filter(Ledger.canName), domains, at: location, in: places)
   }
 
   /// How often a plan is made again.
@@ -146,24 +162,21 @@ package struct Declarations: Sendable {
     of domain: DomainName, _ key: Key?, by author: Author
   ) throws(EngineError) -> Int {
     for _ in 0..<Self.mostAttempts {
-      let stored = try places.values(at: location)
-      var ledger = try Ledger(stored)
+      let stored = try LedgerPart(of: [], [domain], at: location, in: places)
+      var ledger = try Ledger(stored.values)
       let count = ledger.forget { path in
         path.domain == domain && (key == nil || path.key == key)
       }
-      guard count > 0, let before = ledger.values[Ledger.beforeKey] else { return 0 }
+      guard count > 0 else { return 0 }
+      let (expected, edits, _) = stored.changes(to: ledger, at: location)
       do throws(EngineError) {
-        _ = try places.apply(
-          [
-            .expect(Ledger.beforeKey, location, stored[Ledger.beforeKey]),
-            .edit(location, .set(Ledger.beforeKey, before, .canonical)),
-          ], by: author)
+        _ = try places.apply(expected + edits, by: author)
         return count
       } catch  where error.reason == .changedMeanwhile {
         continue
       }
     }
-    throw .changedMeanwhile(Ledger.beforeKey, location.domain)
+    throw .changedMeanwhile(Ledger.key(of: domain), location.domain)
   }
 
   // MARK: - Drift

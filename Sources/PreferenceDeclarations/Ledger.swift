@@ -7,10 +7,13 @@ import SystemCalls
 ///
 /// Its keys are ordinary preferences: each name of a declaration has its document. Names that begin
 /// with a dot are the ledger's own: `.merged`, the names of declarations that merge dictionaries;
-/// `.over`, for each name the declarations that it takes precedence of; `.texts`, the bytes of the
-/// documents that were written as files, by the file's name; `.before`, what was there before each
-/// path that is declared. Where a part is declared and something else than a dictionary
-/// with parts stood there, `.before` has that too, under the path of the dictionary.
+/// `.over`, for each name the declarations that it takes precedence of; `.text/<file>`, the bytes
+/// of a document that was written as a file; and for each domain `.domain/<domain>`, with `names`,
+/// the declarations that name the domain, and `before`, what was there before each of its paths
+/// that is declared. Where a part is declared and something else than a dictionary with parts stood
+/// there, `before` has that too, under the path of the dictionary. So an apply reads and writes the
+/// keys of its own domains (`LedgerPart`). Earlier versions had all of `before` and all texts in
+/// one key each, `.before` and `.texts`, which are read too.
 package struct Ledger: Equatable, Sendable {
   /// The domain that has it.
   package static let domain = DomainName.declared
@@ -62,6 +65,8 @@ package struct Ledger: Equatable, Sendable {
   package var texts: [String: Text] = [:]
   package var over: [String: Set<String>] = [:]
   package var before: [DeclaredPath: Before] = [:]
+  /// The names of declarations that merge dictionaries, and whose documents were not read.
+  private var mergedBesides: Set<String> = []
 
   /// An empty ledger.
   package init() {}
@@ -133,8 +138,8 @@ extension Ledger {
   package init(_ values: ValueDictionary) throws(EngineError) {
     self.init()
     var merged: Set<String> = []
-    if let value = values[".merged"] {
-      guard case .array(let names) = value else { throw Self.damaged(".merged") }
+    if let value = values[Self.mergedKey] {
+      guard case .array(let names) = value else { throw Self.damaged(Self.mergedKey) }
       merged = Set(names.compactMap(\.string))
     }
     for (key, value) in values where !key.string.hasPrefix(".") {
@@ -146,32 +151,63 @@ extension Ledger {
         throw Self.damaged(key)
       }
     }
-    if let value = values[".over"] {
-      guard case .dictionary(let all) = value else { throw Self.damaged(".over") }
+    mergedBesides = merged.filter { declarations[$0] == nil }
+    if let value = values[Self.overKey] {
+      guard case .dictionary(let all) = value else { throw Self.damaged(Self.overKey) }
       for case (let name, .array(let others)) in all {
         over[name.string] = Set(others.compactMap(\.string))
       }
     }
     if case .dictionary(let texts)? = values[Self.textsKey] {
-      for case (let file, .data(let bytes)) in texts {
-        guard let ending = Text.endings.first(where: file.string.hasSuffix) else { continue }
-        let name = String(file.string.dropLast(ending.count))
-        if declarations[name] != nil { self.texts[name] = Text(ending: ending, bytes: bytes) }
-      }
+      for (file, value) in texts { addText(file, value) }
     }
-    guard let entries = values[Self.beforeKey] else { return }
-    guard case .array(let entries) = entries else { throw Self.damaged(Self.beforeKey) }
+    if let entries = values[Self.beforeKey] { try addBefore(entries, Self.beforeKey) }
+    for (key, value) in values {
+      if let file = Self.file(ofText: key) { addText(file, value) }
+      guard key.string.hasPrefix(Self.domainPrefix) else { continue }
+      guard case .dictionary(let part) = value else { throw Self.damaged(key) }
+      if let entries = part["before"] { try addBefore(entries, key) }
+    }
+  }
+
+  private mutating func addText(_ file: Key, _ value: Value) {
+    guard case .data(let bytes) = value,
+      let ending = Text.endings.first(where: file.string.hasSuffix)
+    else { return }
+    let name = String(file.string.dropLast(ending.count))
+    if declarations[name] != nil { texts[name] = Text(ending: ending, bytes: bytes) }
+  }
+
+  private mutating func addBefore(_ entries: Value, _ key: Key) throws(EngineError) {
+    guard case .array(let entries) = entries else { throw Self.damaged(key) }
     for entry in entries {
-      guard let (path, before) = Self.entry(entry) else { throw Self.damaged(Self.beforeKey) }
+      guard let (path, before) = Self.entry(entry) else { throw Self.damaged(key) }
       self.before[path] = before
     }
   }
 
-  /// The key of what was there before.
-  static let beforeKey: Key = ".before"
+  /// The key of all that was there before, and of all texts, in ledgers of earlier versions.
+  static let (beforeKey, textsKey): (Key, Key) = (".before", ".texts")
+  static let (mergedKey, overKey): (Key, Key) = (".merged", ".over")
+  private static let (domainPrefix, textPrefix) = (".domain/", ".text/")
 
-  /// The key of the texts.
-  package static let textsKey: Key = ".texts"
+  /// The key of what is known of a domain.
+  static func key(of domain: DomainName) -> Key { Key(domainPrefix + domain.string) }
+
+  /// The key of the text of a document that was written as that file.
+  static func textKey(_ file: String) -> Key { Key(textPrefix + file) }
+
+  /// The name of the file whose text the key has; nil: the key is another one.
+  package static func file(ofText key: Key) -> Key? {
+    guard key.string.hasPrefix(textPrefix) else { return nil }
+    return Key(String(key.string.dropFirst(textPrefix.count)))
+  }
+
+  /// The declarations that name a domain, as the value of its key says.
+  static func names(in value: Value?) -> [String] {
+    guard case .array(let names)? = value?.dictionary?["names"] else { return [] }
+    return names.compactMap(\.string).filter(canName)
+  }
 
   private static func damaged(_ key: Key) -> EngineError {
     EngineError(
@@ -198,30 +234,46 @@ extension Ledger {
   }
 
   /// The keys of the ledger's domain.
-  package var values: ValueDictionary {
+  /// - Parameter domains: those whose keys are known; nil: all.
+  func values(of domains: Set<DomainName>? = nil) -> ValueDictionary {
     var values: ValueDictionary = [:]
     for (name, declaration) in declarations {
       values[Key(name)] = .dictionary(declaration.document)
     }
-    let merged = declarations.filter(\.value.isMerged).keys.sorted()
-    if !merged.isEmpty { values[".merged"] = .array(merged.map { .string($0) }) }
+    let besides = mergedBesides.filter { declarations[$0] == nil }
+    let merged = besides.union(declarations.filter(\.value.isMerged).keys).sorted()
+    if !merged.isEmpty { values[Self.mergedKey] = .array(merged.map { .string($0) }) }
     let over = over.filter { !$0.value.isEmpty }
     if !over.isEmpty {
-      values[".over"] = .dictionary(
+      values[Self.overKey] = .dictionary(
         ValueDictionary(
           over.map { name, others in
             (key: Key(name), value: .array(others.sorted().map { .string($0) }))
           }))
     }
-    if !texts.isEmpty {
-      values[Self.textsKey] = .dictionary(
-        ValueDictionary(texts.map { (Key($0 + $1.ending), Value.data($1.bytes)) }))
+    for (name, text) in texts {
+      values[Self.textKey(name + text.ending)] = .data(text.bytes)
     }
-    if !before.isEmpty {
-      values[Self.beforeKey] = .array(
-        before.sorted { $0.key < $1.key }.map { Self.value($0.key, $0.value) })
+    for (domain, part) in parts(of: domains) {
+      values[Self.key(of: domain)] = .dictionary(
+        ValueDictionary(part.map { (key: $0, value: .array($1)) }))
     }
     return values
+  }
+
+  /// What is kept of each domain.
+  private func parts(of domains: Set<DomainName>?) -> [DomainName: [Key: [Value]]] {
+    var parts: [DomainName: [Key: [Value]]] = [:]
+    for (name, declaration) in declarations.sorted(by: { $0.key < $1.key }) {
+      for domain in declaration.document.keys.lazy.map({ DomainName($0.string) })
+      where domains?.contains(domain) ?? true {
+        parts[domain, default: [:]]["names", default: []].append(.string(name))
+      }
+    }
+    for (path, before) in before.sorted(by: { $0.key < $1.key }) {
+      parts[path.domain, default: [:]]["before", default: []].append(Self.value(path, before))
+    }
+    return parts
   }
 
   private static func value(_ path: DeclaredPath, _ before: Before) -> Value {

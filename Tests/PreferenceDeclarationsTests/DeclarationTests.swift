@@ -390,6 +390,78 @@ import Testing
     #expect(try find("d", "K") == 1 && Declarations(places).ledger() == Ledger())
   }
 
+  @Test("a key of the ledger that is damaged stops the declarations of its domain alone")
+  func damagedDomain() throws {
+    try declare("a", ["K": 1])
+    try set(.declared, ".domain/d", "broken")
+    let error = #expect(throws: EngineError.self) { try declare("b", ["L": 1]) }
+    #expect(error?.key == ".domain/d" && error?.reason == .system(.invalidArgument))
+    let other = try Declaration(["e": ["K": 1]])
+    _ = try Declarations(places).carryOut([.declare("c", other, over: [])], by: author)
+    #expect(try find("e", "K") == 1)
+  }
+
+  @Test("an apply reads and writes what it declares, however much is declared besides")
+  func cost() throws {
+    var costs: [[Int]] = []
+    for count in [1, 200] {
+      let places = MemoryPlaces()
+      let declarations = Declarations(places)
+      for number in 0..<count {
+        let other = try Declaration([Key("e\(number)"): ["K": 1, "L": ["M": .integer(2)]]])
+        _ = try declarations.carryOut([.declare("other\(number)", other, over: [])], by: author)
+      }
+      let searches = places.searches
+      let own = try Declaration(["d": ["A": 1, "B": 2]])
+      let made = try declarations.carryOut([.declare("site", own, over: [])], by: author)
+      #expect(made.changeset.items.contains { $0.edit.key == ".domain/d" })
+      costs.append([places.searches - searches, made.plan.intents.count])
+    }
+    #expect(costs[0] == costs[1])
+  }
+
+  @Test("a ledger of an earlier version counts, and is written anew with the next change")
+  func earlierVersion() throws {
+    try set("d", "A", 2)
+    try set("e", "B", 3)
+    let before: [Value] = [
+      ["place": "user", "domain": "d", "path": ["A"], "value": 1],
+      ["place": "user", "domain": "e", "path": ["B"], "made": true],
+    ]
+    try set(.declared, "site", ["d": ["A": 2], "e": ["B": 3]])
+    try set(.declared, ".before", .array(before))
+    try set(.declared, ".texts", ["site.json": .data([0x7B, 0x7D])])
+    #expect(throws: EngineError.self) { try declare("other", ["A": 5]) }
+    try declare("other", ["C": 5])
+    let ledger = try Declarations(places).ledger()
+    #expect(ledger.texts["site"] == Ledger.Text(ending: ".json", bytes: [0x7B, 0x7D]))
+    #expect(
+      try places.keys(at: Location(.user, .declared)).sorted() == [
+        ".domain/d", ".domain/e", ".text/site.json", "other", "site",
+      ])
+    try undeclare("site")
+    #expect(try find("d", "A") == 1 && find("e", "B") == nil && find("d", "C") == 5)
+    try undeclare("other")
+    #expect(try !places.exists(Location(.user, .declared)))
+  }
+
+  @Test("of two plans that were made at once, the second is refused if they name the same domain")
+  func atOnce() throws {
+    let declarations = Declarations(places)
+    func plan(_ name: String, _ domain: Key) throws -> DeclarationPlan {
+      let declaration = try Declaration([domain: [Key(name): 1]])
+      return try declarations.plan([.declare(name, declaration, over: [])])
+    }
+    let plans = [try plan("a", "d"), try plan("b", "d"), try plan("c", "e")]
+    _ = try places.apply(plans[0].intents, by: author)
+    let error = #expect(throws: EngineError.self) {
+      try places.apply(plans[1].intents, by: author)
+    }
+    #expect(error?.reason == .changedMeanwhile)
+    _ = try places.apply(plans[2].intents, by: author)
+    #expect(try declarations.ledger().declarations.keys.sorted() == ["a", "c"])
+  }
+
   @Test("names and documents that are none are refused")
   func refused() throws {
     for name in ["", ".x", "a b", "a/b", String(repeating: "x", count: 201)] {
