@@ -75,7 +75,7 @@ public final class Driver {
     self.log = log
     forest = Forest(
       root, engine: store.engine, service: store.control, options: options,
-      author: .unique(), log: log)
+      author: .unique(), claims: store.services, log: log)
     do throws(SystemError) {
       mailbox = try Mailbox()
       gate = RequestGate(store.lists) { [mailbox] in mailbox.bell.ring() }

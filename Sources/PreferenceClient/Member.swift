@@ -34,8 +34,8 @@ public final class Member: PersistentPlaces, DurabilityService, ReportService {
   }
 
   private struct State {
-    /// The mounts of this process, which every owner is told of.
-    var mounts: [Author] = []
+    /// The mounts of this process, and the names that each has claimed. Every owner is told of them.
+    var mounts: [Author: Set<Key>] = [:]
     /// The mounts that have left. Each next owner is told again: the one before may have ended
     /// before it knew, and a new owner waits a moment for the mounts that the last one has noted.
     var departed: [Author] = []
@@ -149,8 +149,8 @@ public final class Member: PersistentPlaces, DurabilityService, ReportService {
       if !waits { self?.notify(notice) }
     }
     let early = state.withLock { $0.mounts }
-    for mount in early { places.addMount(mount) }
-    let (differences, late) = try closing(places) { () throws(EngineError) in
+    for (mount, names) in early { places.addMount(mount, claims: names) }
+    let (differences, present) = try closing(places) { () throws(EngineError) in
       var domains = state.withLock { $0.domains }
       let differences = try Differences(
         of: places, from: known, domains: &domains, version: version)
@@ -164,13 +164,20 @@ public final class Member: PersistentPlaces, DurabilityService, ReportService {
           return state.mounts
         }
       }
-      return (differences, mounts.filter { !early.contains($0) })
+      return (differences, mounts)
     }
-    for mount in late { places.addMount(mount) }
+    for (mount, names) in present {
+      guard let told = early[mount] else {
+        places.addMount(mount, claims: names)
+        continue
+      }
+      // Those of which the owner before was told.
+      for name in told.subtracting(names) { places.release(name, by: mount) }
+    }
     for mount in state.withLock({ $0.departed }) { places.removeMount(mount) }
     if differences.changeset.isEmpty {
       // Nothing that this process has cached is old; else the mounts settle for the differences.
-      for mount in early {
+      for mount in early.keys {
         for kind in Settlement.allCases { places.settle(kind, through: version, by: mount) }
       }
     } else {
@@ -223,7 +230,7 @@ public final class Member: PersistentPlaces, DurabilityService, ReportService {
   public func addMount(_ author: Author) {
     succession.hasMounts.store(true, ordering: .relaxed)
     state.withLock { state in
-      state.mounts.append(author)
+      state.mounts[author] = []
       state.departed.removeAll { $0 == author }
     }
     succession.places?.addMount(author)
@@ -231,10 +238,44 @@ public final class Member: PersistentPlaces, DurabilityService, ReportService {
 
   public func removeMount(_ author: Author) {
     state.withLock { state in
-      state.mounts.removeAll { $0 == author }
+      state.mounts[author] = nil
       state.departed.append(author)
     }
     succession.readable?.removeMount(author)
+  }
+
+  /// The most names that a mount may have claimed: as many as one message holds.
+  private static let mostClaims = 65_536
+
+  public func claim(_ name: Key, by author: Author) throws(EngineError) -> Bool {
+    // Before an owner is asked: the next one must be told, if this one gives the name and ends.
+    let isNoted = state.withLock { state in
+      guard state.mounts[author, default: []].count < Self.mostClaims else { return false }
+      return state.mounts[author]?.insert(name) != nil
+    }
+    guard isNoted else { return true }
+    let deadline = RemotePlaces.deadline
+    do throws(EngineError) {
+      let isGiven = try succession.ask(until: deadline) { places throws(EngineError) in
+        try places.claim(name, by: author, until: deadline)
+      }
+      if !isGiven { release(name, by: author) }
+      return isGiven
+    } catch {
+      // The owner may carry it out later.
+      release(name, by: author)
+      throw error
+    }
+  }
+
+  public func claimAgain(_ names: [Key], by author: Author) {
+    state.withLock { $0.mounts[author]?.formUnion(names.prefix(Self.mostClaims)) }
+    succession.places?.claimAgain(names, by: author)
+  }
+
+  public func release(_ name: Key, by author: Author) {
+    guard state.withLock({ $0.mounts[author]?.remove(name) != nil }) else { return }
+    succession.readable?.release(name, by: author)
   }
 
   /// Returns a new origin for a change that this process asks for, by which an owner tells a

@@ -451,9 +451,42 @@ extension RemotePlaces {
   }
 
   /// See `MountCoordinator`.
-  public func addMount(_ author: Author) {
+  /// - Parameter claims: the names that the mount has claimed from an owner before.
+  public func addMount(_ author: Author, claims: Set<Key> = []) {
     hasMounts.store(true, ordering: .relaxed)
-    link.send(.mount(author))
+    link.send(.mount(author, claims: Array(claims)))
+  }
+
+  /// See `NameClaims`.
+  func claim(_ name: Key, by author: Author, until deadline: Instant) throws(EngineError) -> Bool {
+    // The owner serves its clients in turn. What another one has sent before is served before the
+    // third request at the latest: a release, after which somebody uses the name here.
+    for _ in 0..<3 {
+      do throws(EngineError) {
+        _ = try link.call(.claim(name, author), until: deadline)
+        return true
+      } catch  where error.reason == .system(.invalidArgument) {
+        // An owner that knows no claims.
+        return true
+      } catch  where error.reason == .system(.fileExists) {}
+    }
+    return false
+  }
+
+  /// See `NameClaims`.
+  func claimAgain(_ names: [Key], by author: Author) {
+    for name in names { guard post(.claim(name, author)) else { return } }
+  }
+
+  /// See `NameClaims`.
+  func release(_ name: Key, by author: Author) { _ = post(.release(name, author)) }
+
+  /// Sends a request about a claim, whose answer nobody waits for. It has a number, because an owner
+  /// that does not know the request would end the connection otherwise.
+  /// - Returns: whether it was sent.
+  private func post(_ request: Request) -> Bool {
+    let soon = Instant.now.advanced(milliseconds: 1000)
+    return link.post(request, until: soon) { _ in } == .sent
   }
 
   /// See `MountCoordinator`.

@@ -1,4 +1,5 @@
 import PreferenceModel
+import PropertyList
 import Synchronization
 import SystemCalls
 
@@ -12,6 +13,8 @@ import SystemCalls
 /// one its kernel goes on showing what it has cached. Bodies wait until a successor (`succeed`) has
 /// settled for it, a second from its loss at most. The mounts of an owner that has ended count as
 /// lost for the next one, until they come back or their successors have settled.
+///
+/// It also keeps the names that mounts have claimed (`NameClaims`): a claim ends with its mount.
 ///
 /// Threads: any; `expire` is the server's, which waits for no list, and `writeNote` the writer's.
 /// Locks: `state`, held for a look, and `note`, under which the mounts are written to a file;
@@ -29,12 +32,15 @@ public final class Settlements: Sendable {
     var lostUntil: Instant?
     /// The mount of the driver that goes on for this one's; nil: none does.
     var successor: Author?
+    /// The names that the mount has claimed; nil: the owner before knew, and the mount is not back.
+    var claims: Set<Key>? = []
   }
 
   /// A body that waits until every mount but the author's has settled the changes up to the
   /// version.
   private struct Waiter {
-    var settlement: Settlement
+    /// nil: it waits until all claims of the mounts are known.
+    var settlement: Settlement?
     var version: UInt64
     var author: Author
     var deadline: Instant
@@ -62,7 +68,15 @@ public final class Settlements: Sendable {
       guard let mount = mounts[author], !mount.isSilent, author != waiter.author,
         mount.successor != waiter.author
       else { return false }
-      return mount.settled[waiter.settlement, default: 0] < min(waiter.version, mount.told)
+      guard let settlement = waiter.settlement else { return mount.claims == nil }
+      return mount.settled[settlement, default: 0] < min(waiter.version, mount.told)
+    }
+
+    /// Whether a mount has claimed the name for which the author's does not go on.
+    func isClaimed(_ name: Key, otherThanBy author: Author) -> Bool {
+      mounts.contains { other, mount in
+        other != author && mount.successor != author && mount.claims?.contains(name) == true
+      }
     }
 
     /// Whether the mount is lost, and was waited for long enough.
@@ -133,7 +147,8 @@ public final class Settlements: Sendable {
     let until = Instant.now.advanced(milliseconds: Self.patience)
     state.withLock { state in
       for author in known {
-        state.mounts[author] = Mount(settled: [:], told: 0, registrations: 0, lostUntil: until)
+        state.mounts[author] = Mount(
+          settled: [:], told: 0, registrations: 0, lostUntil: until, claims: nil)
       }
     }
   }
@@ -151,14 +166,15 @@ public final class Settlements: Sendable {
 
   /// Adds a mount that changes wait for. It has settled everything up to the version; but a lost
   /// one that comes back has settled nothing yet, because its kernel may show what is older.
-  public func add(_ author: Author, at version: UInt64) {
+  /// - Parameter claims: the names that it has claimed.
+  public func add(_ author: Author, at version: UInt64, claims: [Key] = []) {
     alter { state in
       let before = state.mounts[author]
       let settled = before?.lostUntil == nil ? version : 0
       let all = Settlement.allCases.map { ($0, settled) }
       state.mounts[author] = Mount(
         settled: Dictionary(uniqueKeysWithValues: all), told: version,
-        registrations: (before?.registrations ?? 0) + 1)
+        registrations: (before?.registrations ?? 0) + 1, claims: Set(claims))
     }
   }
 
@@ -242,6 +258,13 @@ public final class Settlements: Sendable {
     _ settlement: Settlement, through version: UInt64, except author: Author,
     _ body: @escaping @Sendable () -> Void
   ) {
+    wait(settlement, through: version, except: author, body)
+  }
+
+  private func wait(
+    _ settlement: Settlement?, through version: UInt64, except author: Author,
+    _ body: @escaping @Sendable () -> Void
+  ) {
     let deadline = Instant.now.advanced(milliseconds: Self.patience)
     let (mustWait, isEarlier) = state.withLock { state in
       let waiter = Waiter(
@@ -254,6 +277,32 @@ public final class Settlements: Sendable {
     }
     if isEarlier { earlier.withLock { $0 }?() }
     if !mustWait { body() }
+  }
+
+  /// Gives the mount a name, unless another one has it (`NameClaims`). The body is called with
+  /// whether the mount has it now: at once, by this thread, unless a mount of the owner before is
+  /// not back yet, which may have it. Cost: a lock, and a look at each mount.
+  public func claim(
+    _ name: Key, by author: Author, _ body: @escaping @Sendable (Bool) -> Void
+  ) {
+    wait(nil, through: 0, except: author) { [self] in
+      let isFree = state.withLock { state in
+        let isFree = !state.isClaimed(name, otherThanBy: author)
+        if isFree { state.mounts[author]?.claims?.insert(name) }
+        return isFree
+      }
+      body(isFree)
+    }
+  }
+
+  /// Takes a name away from the mount, and from those that it goes on for.
+  public func release(_ name: Key, by author: Author) {
+    state.withLock { state in
+      for mount in state.mounts.keys
+      where mount == author || state.mounts[mount]?.successor == author {
+        state.mounts[mount]?.claims?.remove(name)
+      }
+    }
   }
 
   /// Marks the mounts that were waited for too long as silent, forgets lost ones, and calls the

@@ -59,12 +59,41 @@ public enum Settlement: UInt8, Sendable, CaseIterable {
   case entries
 }
 
+/// Gives a name to one mount at a time: open(2) with O_EXCL makes files in the memory of a mount, of
+/// which other mounts know nothing else.
+///
+/// Promises: of several mounts that claim a name, one gets it, until it releases it or ends. A mount
+/// that is killed has its claims for a second more; the successor of a driver has those of its
+/// predecessor; the next owner of the store is told of them, and waits a second at most for mounts
+/// that may have some.
+///
+/// Half-broken states: where the owner is of a version that knows no claims, and beyond 65,536 names
+/// of a mount, a name is given without a claim. A release that is not received within 1 s, because
+/// the owner is stopped, is lost: other mounts get the name when this one ends, or claims and
+/// releases it once more.
+///
+/// Threads: any.
+public protocol NameClaims: AnyObject, Sendable {
+  /// Claims a name for a mount. Throws what a change would throw if the owner does not answer, and
+  /// waits as long; then the name is not claimed.
+  /// - Parameter name: the path of the file, from the mount point.
+  /// - Returns: false: another mount has the name.
+  func claim(_ name: Key, by author: Author) throws(EngineError) -> Bool
+
+  /// Claims what a predecessor of this driver had claimed, after `removeMount` of that. It waits for
+  /// no answer: what somebody else has claimed since is theirs.
+  func claimAgain(_ names: [Key], by author: Author)
+
+  /// Releases a name that the mount has claimed. It waits for no answer.
+  func release(_ name: Key, by author: Author)
+}
+
 /// Coordinates the mounts of a store, so that everyone reads a change once the request that made it
 /// has returned.
 ///
 /// Threads: any. `isAnswering` blocks as long as it says. The others do not wait for an answer; a
 /// client's calls wait up to 1 s for room in the socket to the owner.
-public protocol MountCoordinator: AnyObject, Sendable {
+public protocol MountCoordinator: NameClaims {
   /// Adds a mount that changes wait for. It reports with `settle` how far it has settled.
   func addMount(_ author: Author)
 

@@ -37,8 +37,13 @@ public enum Request: Equatable, Sendable {
   /// Waits until every change is on the disk and, where `mounts` is true, every mount has settled.
   /// Answer: `done`.
   case synchronize(mounts: Bool)
-  /// Says that this client is a mount which changes wait for. No answer.
-  case mount(Author)
+  /// Says that this client is a mount which changes wait for, and which names it has claimed so far.
+  /// No answer.
+  case mount(Author, claims: [Key] = [])
+  /// Claims a name for a mount (`NameClaims`). Answer: `done`, or `failed` with EEXIST.
+  case claim(Key, Author)
+  /// Releases a name that the mount has claimed. Answer: `done`.
+  case release(Key, Author)
   /// Says that no change need wait for a mount of this client any longer; or, of another client's
   /// mount, that the last mount of this one goes on for it (`MountCoordinator.removeMount`). No
   /// answer.
@@ -110,7 +115,15 @@ extension Request {
         $0.append(intents.firstIndex(of: .judged).map { UInt32($0) } ?? .max)
       }
     case .synchronize(let mounts): Frame.bytes(6, number) { $0.append(mounts ? 1 : 0 as UInt8) }
-    case .mount(let author): Frame.bytes(7, number) { $0.append(author.number) }
+    case .mount(let author, let claims):
+      Frame.bytes(7, number) {
+        $0.append(author.number)
+        // Added without a new version: an owner that does not know it ignores it.
+        $0.append(UInt32(claims.count))
+        for name in claims { $0.append(name.string) }
+      }
+    case .claim(let name, let author): Frame.bytes(20, number) { $0.append(name, author) }
+    case .release(let name, let author): Frame.bytes(21, number) { $0.append(name, author) }
     case .settle(let settlement, let version, let author):
       Frame.bytes(8, number) {
         $0.append(settlement.rawValue)
@@ -151,6 +164,11 @@ extension Request {
 }
 
 extension ByteWriter {
+  fileprivate mutating func append(_ name: Key, _ author: Author) {
+    append(name.string)
+    append(author.number)
+  }
+
   fileprivate mutating func append(_ report: OwnerReport) {
     switch report {
     case .status: append(1 as UInt8)
@@ -257,7 +275,7 @@ extension ByteReader {
       if judged <= intents.count { intents.insert(.judged, at: Int(judged)) }
       return .apply(serial: serial, author, deadline: deadline, answering, intents, source)
     case 6: return .synchronize(mounts: try number(UInt8.self) == 1)
-    case 7: return .mount(try author())
+    case 7: return .mount(try author(), claims: isAtEnd ? [] : try array { try $0.key() })
     case 8:
       guard let settlement = Settlement(rawValue: try number()) else { throw Unknown() }
       return .settle(settlement, through: try number(), try author())
@@ -271,6 +289,8 @@ extension ByteReader {
       let (asked, changing) = (try locations(), try locations())
       return .loadLists(
         ListLoad(asked, changing: changing, evenIfAbsent: try number(UInt8.self) == 1))
+    case 20: return .claim(try key(), try author())
+    case 21: return .release(try key(), try author())
     default: throw Unknown()
     }
   }

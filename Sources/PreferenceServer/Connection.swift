@@ -322,14 +322,21 @@ final class Connection: Sendable {
       server.places.save(location) { [weak self] failure in
         self?.answer(number, failure.map { .failed($0) } ?? .done)
       }
-    case .mount(let author):
+    case .mount(let author, let claims):
       let settlements = server.places.settlements
-      settlements.add(author, at: state.withLock { $0.told })
+      settlements.add(author, at: state.withLock { $0.told }, claims: claims)
       state.withLock { state in
         state.mounts.append(author)
         // What the client was told of meanwhile.
         settlements.expect(state.told, of: [author], except: nil)
       }
+    case .claim(let name, let author):
+      server.places.settlements.claim(name, by: author) { [weak self] isGiven in
+        self?.answer(number, isGiven ? .done : .failed(Self.claimed))
+      }
+    case .release(let name, let author):
+      server.places.settlements.release(name, by: author)
+      answer(number, .done)
     case .unmount(let author):
       let (isOwn, own) = state.withLock { state in
         defer { state.mounts.removeAll { $0 == author } }
@@ -345,6 +352,9 @@ final class Connection: Sendable {
       server.places.settlements.settle(settlement, through: version, by: author)
     }
   }
+
+  private static let claimed = EngineError(
+    .system(.fileExists), "another mount has claimed the name")
 
   /// Answers with lists, which have been read, or could not be read in time.
   /// - Parameter mayWait: whether this thread may wait for a disk. If not, another one answers,
@@ -535,7 +545,8 @@ final class Connection: Sendable {
       case .domains(let place): return .domains(try places.domains(in: place))
       case .report(let report): return .report(try places.report(report))
       case .modified(let location): return .time(try places.modified(location))
-      case .hello, .apply, .synchronize, .save, .mount, .unmount, .settle, .ping, .loadLists:
+      case .hello, .apply, .synchronize, .save, .mount, .unmount, .settle, .ping, .loadLists,
+        .claim, .release:
         return .done
       }
     } catch {

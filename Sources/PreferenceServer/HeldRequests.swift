@@ -92,7 +92,7 @@ extension Request {
     switch self {
     case .apply, .synchronize, .save: true
     case .load, .loadAll, .loadLists, .find, .domains, .modified, .report, .ping, .hello, .mount,
-      .settle, .unmount:
+      .settle, .unmount, .claim, .release:
       false
     }
   }
@@ -108,7 +108,8 @@ extension Request {
     case .loadAll(let locations), .find(_, let locations): locations
     case .loadLists(let load): load.locations + load.changing
     case .apply(_, _, _, _, let intents, _): intents.flatMap { $0.locations ?? [] }
-    case .hello, .domains, .report, .ping, .synchronize, .mount, .unmount, .settle:
+    case .hello, .domains, .report, .ping, .synchronize, .mount, .unmount, .settle,
+      .claim, .release:
       []
     }
   }

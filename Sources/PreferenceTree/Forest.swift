@@ -25,6 +25,7 @@ public final class Forest {
   let options: TreeOptions
   /// The author of the trees' changes.
   package let author: Author
+  let claims: (any NameClaims)?
   let log: (LogLine) -> Void
   /// The trees by their numbers.
   var branches: [any Branch] = []
@@ -53,15 +54,18 @@ public final class Forest {
   ///   - options: the options of every tree. Some trees in the control directory replace a few.
   ///   - author: the author of the trees' changes. Notices of its changes must not be passed to
   ///     `changed`.
+  ///   - claims: gives the names of files that are made exclusively; nil: there are no other mounts.
   ///   - log: receives log lines.
   public init(
     _ root: Root, engine: any Engine, service: any ControlService, options: TreeOptions,
-    author: Author, log: @escaping (LogLine) -> Void
+    author: Author, claims: (any NameClaims)? = nil, log: @escaping (LogLine) -> Void
   ) {
     (self.service, self.options, self.author, self.log) = (service, options, author, log)
+    self.claims = claims
     switch root {
     case .preferences:
-      let tree = Tree(engine: engine, options: options, author: author, now: .now, log: log)
+      let tree = Tree(
+        engine: engine, options: options, author: author, claims: claims, now: .now, log: log)
       (main, branches) = (tree, [tree])
     case .machinePlaces:
       let tree = controlTree(TreePosition(), isMachine: true)
@@ -144,7 +148,8 @@ public final class Forest {
     let position = TreePosition(number: UInt64(branches.count), path: path, root)
     numbers[item] = branches.count
     let tree = Tree(
-      engine: engine, options: options, position: position, author: author, now: .now, log: log)
+      engine: engine, options: options, position: position, author: author, claims: claims,
+      now: .now, log: log)
     add(tree, of: item, at: path)
     return tree
   }

@@ -18,6 +18,8 @@ final class NodeTable {
   /// Stores the names of keys in blocks of 4 KiB. A block is freed with the last of its names.
   private var names = KeyMaker(largest: 4096)
   private var byScratch: [ScratchPath: Node] = [:]
+  /// Told the path that a file had whose name was claimed, when the file has it no longer.
+  var lostClaim: (ScratchPath) -> Void = { _ in }
   /// Bytes that all scratch files, links and directories count for, overhead included.
   private(set) var scratchBytes = 0
   /// Bytes of the texts of all detached files.
@@ -199,7 +201,7 @@ extension NodeTable {
     switch node.content {
     case .key(let path): self[path] = nil
     case .scratch(let file):
-      byScratch[file.path] = nil
+      unname(file)
       scratchBytes -= file.count + ScratchSpace.overhead
     case .directory(let directory as ScratchDirectory):
       byScratch[directory.path] = nil
@@ -207,6 +209,13 @@ extension NodeTable {
     case .detached(let file): countBytes(-file.count, of: file)
     case .directory: break
     }
+  }
+
+  private func unname(_ file: ScratchFile) {
+    byScratch[file.path] = nil
+    guard file.isClaimed else { return }
+    file.isClaimed = false
+    lostClaim(file.path)
   }
 
   /// Gives the file of a key a new name. It keeps its inode number.
@@ -338,7 +347,7 @@ extension NodeTable {
   func rename(_ node: Node, to path: ScratchPath) {
     switch node.content {
     case .scratch(let file):
-      byScratch[file.path] = nil
+      unname(file)
       file.path = path
     case .directory(let directory as ScratchDirectory):
       byScratch[directory.path] = nil

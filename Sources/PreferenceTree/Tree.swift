@@ -47,15 +47,17 @@ public final class Tree: Branch {
   /// - Parameters:
   ///   - position: where the tree stands in its mount.
   ///   - author: the author of the tree's own changes, whose notices it ignores.
+  ///   - claims: gives the names of files that are made exclusively; nil: there are no other mounts.
   ///   - log: receives log lines, e.g. one for each refusal that needs an explanation.
   public init(
     engine: any Engine, options: TreeOptions = TreeOptions(),
-    position: TreePosition = TreePosition(), author: Author, now: Moment,
-    log: @escaping (LogLine) -> Void
+    position: TreePosition = TreePosition(), author: Author,
+    claims: (any NameClaims)? = nil, now: Moment, log: @escaping (LogLine) -> Void
   ) {
     let parts = TreeParts(
       engine: engine, options: options, log: TreeLog(write: log), position: position,
-      table: NodeTable(position, now: now), departures: Departures())
+      author: author, claims: claims, table: NodeTable(position, now: now),
+      departures: Departures())
     (self.engine, self.options, self.log) = (engine, options, parts.log)
     (self.position, table, departures) = (position, parts.table, parts.departures)
     values = ValueReader(parts)
@@ -91,13 +93,10 @@ public final class Tree: Branch {
   var scratchPaths: [String] {
     table.scratchNodes.compactMap { node in
       guard let path = node.scratchPath else { return nil }
-      switch path.parent {
-      case .root: return position.path.isEmpty ? path.name : "\(position.path)/\(path.name)"
-      case .domain(let domain):
-        let directory = position.directory(of: domain)
-        return directory.isEmpty ? path.name : "\(directory)/\(path.name)"
-      case .directory(let id): return "\(table[id]?.scratchPath?.name ?? "")/\(path.name)"
+      if case .directory(let id) = path.parent {
+        return "\(table[id]?.scratchPath?.name ?? "")/\(path.name)"
       }
+      return position.path(of: path)
     }
   }
 

@@ -8,6 +8,10 @@ struct TreeParts {
   let log: TreeLog
   /// Where the tree stands in its mount.
   let position: TreePosition
+  /// The author of the tree's own changes.
+  let author: Author
+  /// Gives the names of files that are made exclusively; nil: there are no other mounts.
+  let claims: (any NameClaims)?
   let table: NodeTable
   let departures: Departures
 }

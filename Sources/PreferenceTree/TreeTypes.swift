@@ -294,4 +294,15 @@ public struct TreePosition: Sendable {
     case .keys: path
     }
   }
+
+  /// The path of a scratch file from the mount point; nil for one in a scratch directory.
+  func path(of scratch: ScratchPath) -> String? {
+    let directory: String
+    switch scratch.parent {
+    case .root: directory = path
+    case .domain(let domain): directory = self.directory(of: domain)
+    case .directory: return nil
+    }
+    return directory.isEmpty ? scratch.name : "\(directory)/\(scratch.name)"
+  }
 }

@@ -54,6 +54,65 @@ import Testing
     }
   }
 
+  @Test("O_EXCL makes a scratch file in one mount alone, until it has the name no longer")
+  func exclusive() throws {
+    try withTwoMounts { sandbox, _, _ in
+      run(
+        """
+        import os, sys, time
+        one, other = [point + '/d/' for point in sys.argv[1:]]
+        def makes(path, how=os.O_RDWR):
+            try: os.close(os.open(path, how | os.O_CREAT | os.O_EXCL, 0o600))
+            except FileExistsError: return False
+            return True
+        failures = []
+        def expect(expected, *arguments):
+            if makes(*arguments) != expected: failures.append((expected, *arguments))
+        for name in ['Claim%d' % number for number in range(100)] + ['.lock', '.Boolean.swp']:
+            expect(True, one + name)
+            expect(False, other + name)
+            # A lock passes from one mount to the other.
+            os.unlink(one + name)
+            expect(True, other + name)
+            expect(False, one + name)
+            os.rename(other + name, other + '.moved')
+            expect(True, one + name)
+            os.unlink(one + name)
+            os.unlink(other + '.moved')
+        expect(True, one + 'New.lock', os.O_WRONLY)
+        expect(False, other + 'New.lock', os.O_WRONLY)
+        # A key that somebody makes in any other way takes the place of the file.
+        expect(True, one + 'Key')
+        with open(other + 'Key', 'w') as file: file.write('8\\n')
+        for _ in range(500):
+            if open(one + 'Key').read() == '8\\n': break
+            time.sleep(0.01)
+        else: failures.append('the key is not shown')
+        sys.exit(f'not so: {failures}' if failures else 0)
+        """, sandbox)
+    }
+  }
+
+  @Test("a claimed name stays claimed when driver or owner is killed, and not when the mount is")
+  func exclusiveOverKills() throws {
+    try withTwoMounts { sandbox, _, other in
+      let make = "make() { /usr/bin/python3 -c 'import sys; open(sys.argv[1], \"x+\")' $1 2>&1; }"
+      let again = "for i in $(seq 5); do make $M/d/.one.lock; done | grep -c FileExistsError"
+      #expect(sandbox.shell("\(make); make $M2/d/.one.lock; \(again)").output == "5\n")
+      sandbox.shell("kill -9 $(ps -o pid= --ppid \(other.guardian))")
+      let known = sandbox.shell("\(make); \(again); ls -A $M2/d | grep lock")
+      #expect(known.output == "5\n.one.lock\n", "\(known)")
+      sandbox.killOwner()
+      #expect(sandbox.shell("\(make); \(again)").output == "5\n")
+      other.kill()
+      sandbox.shell("fusermount3 -u -z $M2")
+      let last = sandbox.shell(
+        "\(make); for i in $(seq 50); do make $M/d/.one.lock > $HOME/e || sleep 0.1; "
+          + "[ -s $HOME/e ] || break; done; ls -A $M/d | grep lock")
+      #expect(last.output == ".one.lock\n", "\(last)")
+    }
+  }
+
   @Test("what was written is read by the next call in another mount, while others write a key")
   func neighbours() throws {
     try withTwoMounts { sandbox, _, _ in

@@ -1,4 +1,5 @@
 import PreferenceModel
+import PropertyList
 import Support
 import Synchronization
 import SystemCalls
@@ -110,6 +111,74 @@ import Testing
       #expect(!Settlements(note: path) { _ in }.hasMounts)
       sandbox.shell("head -c 100000 /dev/urandom > \(path)")
       #expect(!Settlements(note: path) { _ in }.hasMounts)
+    }
+  }
+
+  /// Claims a name, and returns whether the mount has it; nil: that is not known yet.
+  private func claim(
+    _ author: Author, _ name: Key = "d/K", in settlements: Settlements? = nil
+  ) -> () -> Bool? {
+    let answer = Mutex<Bool?>(nil)
+    (settlements ?? self.settlements).claim(name, by: author) { isGiven in
+      answer.withLock { $0 = isGiven }
+    }
+    return { answer.withLock { $0 } }
+  }
+
+  /// How the claim of a mount ends.
+  enum End: CaseIterable { case release, removal, loss }
+
+  @Test("a name is one mount's until it releases it or ends", arguments: End.allCases)
+  func claims(_ end: End) {
+    let other = Author(number: 3)
+    settlements.add(other, at: 10)
+    #expect(claim(mount)() == true && claim(mount)() == true)
+    #expect(claim(other)() == false && claim(other, "d/L")() == true)
+    // What another mount releases is no claim of this one.
+    settlements.release("d/K", by: other)
+    #expect(claim(other)() == false)
+    switch end {
+    case .release: settlements.release("d/K", by: mount)
+    case .removal: settlements.remove(mount)
+    case .loss:
+      settlements.lose(mount)
+      #expect(claim(other)() == false, "a successor may come")
+      _ = settlements.expire(later(1100))
+    }
+    #expect(claim(other)() == true)
+  }
+
+  @Test("a driver that goes on for another one has its claims, as far as it claims them again")
+  func succeededClaims() {
+    let (successor, other) = (Author(number: 3), Author(number: 4))
+    settlements.add(other, at: 10)
+    for name in ["kept", "removed", "forgotten"] as [Key] { #expect(claim(mount, name)() == true) }
+    settlements.lose(mount)
+    settlements.add(successor, at: 11)
+    settlements.succeed(mount, by: successor)
+    for name in ["kept", "removed"] as [Key] { #expect(claim(successor, name)() == true) }
+    settlements.release("removed", by: successor)
+    #expect(claim(other, "removed")() == true)
+    #expect(claim(other, "kept")() == false && claim(other, "forgotten")() == false)
+    settlements.settle(.entries, through: 1, by: successor)
+    #expect(claim(other, "kept")() == false && claim(other, "forgotten")() == true)
+  }
+
+  @Test("the next owner gives no name before it knows what mounts have claimed, or a second")
+  func claimsOfNextOwner() throws {
+    try withSandbox { sandbox in
+      let path = sandbox.root + "/mounts"
+      let (other, gone) = (Author(number: 3), Author(number: 4))
+      let first = Settlements(note: path) { _ in }
+      for author in [mount, other, gone] { first.add(author, at: 1) }
+      first.writeNote()
+      let next = Settlements(note: path) { _ in }
+      next.add(other, at: 1)
+      let (claimed, free) = (claim(other, in: next), claim(other, "d/L", in: next))
+      next.add(mount, at: 1, claims: ["d/K"])
+      #expect(claimed() == nil && free() == nil)
+      _ = next.expire(later(1100))
+      #expect(claimed() == false && free() == true)
     }
   }
 

@@ -239,6 +239,53 @@ private final class Owners: Sendable {
     }
   }
 
+  @Test("a name that one mount has claimed no other one gets, whatever becomes of the owner")
+  func claims() throws {
+    try withSurroundings { _, surroundings in
+      let owners = Owners()
+      defer { owners.end() }
+      let (first, second) = (Author(number: 1), Author(number: 2))
+      let (one, other) = (try client(surroundings, owners), try client(surroundings, owners))
+      defer { other.close() }
+      one.addMount(first)
+      other.addMount(second)
+      #expect(try one.claim("d/K", by: first) && one.claim("d/L", by: first))
+      #expect(try !other.claim("d/K", by: second))
+      owners.end()
+      // The next owner hears of it from the mount that has the name.
+      #expect(try !other.claim("d/K", by: second))
+      #expect(owners.count == 2)
+      one.release("d/K", by: first)
+      #expect(try other.claim("d/K", by: second))
+      #expect(try !one.claim("d/K", by: first))
+      // The connection ends: nobody has removed the mount.
+      one.close()
+      for _ in 0..<500 where try !other.claim("d/L", by: second) { usleep(10_000) }
+      #expect(try other.claim("d/L", by: second))
+    }
+  }
+
+  @Test("without an owner a claim times out, and is none")
+  func claimOfNobody() throws {
+    try withSurroundings { _, surroundings in
+      let mount = Author(number: 1)
+      let owner = try own(surroundings)
+      let member = try Member(surroundings, Member.Manner()) { _ in }
+      defer { member.close() }
+      member.addMount(mount)
+      owner.close()
+      #expect { try member.claim("d/K", by: mount) } throws: {
+        ($0 as? EngineError)?.reason == .system(.timedOut)
+      }
+      let next = try own(surroundings)
+      defer { next.close() }
+      let other = try Member(surroundings, Member.Manner()) { _ in }
+      defer { other.close() }
+      other.addMount(Author(number: 2))
+      #expect(try other.claim("d/K", by: Author(number: 2)))
+    }
+  }
+
   @Test("a reader gives what the search list gives, whichever member changes it, 3,000 times")
   func readers() throws {
     try withSurroundings { _, surroundings in

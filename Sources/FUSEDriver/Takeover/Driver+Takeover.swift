@@ -31,6 +31,7 @@ extension Driver {
       store.services.removeMount(Author(number: saved[.author]))
       takeover.mustSettle = true
     }
+    forest.claimAgain()
     saved[.author] = author.number
     takeover.facts = predecessor.facts
     try useDevice(predecessor.device)

@@ -128,7 +128,11 @@ final class KeyFiles {
     let verdict = scratch.judge(name, in: directory, making)
     if verdict != .key {
       let path = ScratchPath(parent: directory.scratchParent, name: name)
-      let node = try scratch.add(path, .file([]), mode: nil, now: now)
+      let node =
+        flags.exclusively
+        ? try scratch.addExclusively(path, now: now) { () throws(TreeError) in
+          if case .nothing = try find(name, in: directory, now: now) { true } else { false }
+        } : try scratch.add(path, .file([]), mode: nil, now: now)
       scratch.note(verdict, of: node, at: now.instant)
       return (node, .none)
     }

@@ -35,6 +35,8 @@ final class ScratchFile {
   /// Whether the file becomes a key when it was left alone for some seconds
   /// (`ScratchName.Verdict.inDoubt`).
   var mayStay = false { didSet { changes.note(id) } }
+  /// Whether the mount has claimed the file's name, because the file was made exclusively.
+  var isClaimed = false { didSet { changes.note(id) } }
   /// The type of the key whose text the file is a copy of, or was a moment ago. If it becomes a new
   /// key, that has this type too, if its text is a value of it.
   var formerKind: Kind? { didSet { changes.note(id) } }

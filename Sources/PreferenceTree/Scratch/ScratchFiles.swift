@@ -8,7 +8,9 @@ import SystemCalls
 /// Promises: scratch files have at most 64 MiB in all, with removed ones that are still open. The
 /// text of a removed key's file grows only while all of them have less than that. A file that may
 /// have been meant as a key becomes one 5 s after its last change (`ScratchName.Verdict.inDoubt`).
-/// The log names each file that is lost at the end of the mount.
+/// The log names each file that is lost at the end of the mount. A file that open(2) with O_EXCL
+/// has made has its name for itself in all mounts of the store while it has that name
+/// (`NameClaims`), unless it is in a scratch directory.
 ///
 /// Threads: the tree's alone.
 final class ScratchFiles {
@@ -18,12 +20,19 @@ final class ScratchFiles {
   private let table: NodeTable
   private let departures: Departures
   private let kernel: KernelCache
+  private let position: TreePosition
+  private let author: Author
+  private let claims: (any NameClaims)?
   /// Scratch files that may stay, and when they become keys.
   private var unclaimed = NodeTimers()
 
   init(_ parts: TreeParts, _ kernel: KernelCache) {
     (engine, options, log, table) = (parts.engine, parts.options, parts.log, parts.table)
     (departures, self.kernel) = (parts.departures, kernel)
+    (position, author, claims) = (parts.position, parts.author, parts.claims)
+    table.lostClaim = { [position, author, claims] path in
+      if let name = position.path(of: path) { claims?.release(Key(name), by: author) }
+    }
   }
 
   /// When `removeUnclaimed` must be called; nil: it need not be.
@@ -74,6 +83,43 @@ final class ScratchFiles {
     let node = table.addScratch(path, content, mode: mode, now: now)
     kernel.entriesChanged(path.parent, at: now.time)
     return node
+  }
+
+  /// Makes a scratch file exclusively; EEXIST if another mount has one that was made so, or has just
+  /// made a key of it.
+  /// - Parameter isNew: whether this mount knows nothing of that name.
+  func addExclusively(
+    _ path: ScratchPath, now: Moment, isNew: () throws(TreeError) -> Bool
+  ) throws(TreeError) -> Node {
+    guard let claims, let name = position.path(of: path).map({ Key($0) }) else {
+      return try add(path, .file([]), mode: nil, now: now)
+    }
+    guard try claim(name, claims) else {
+      throw log.refused(
+        .system(
+          .fileExists, "\(path.subject): another mount has made a temporary file of that name"))
+    }
+    do throws(TreeError) {
+      guard try isNew() else { throw .exists }
+      let node = try add(path, .file([]), mode: nil, now: now)
+      node.scratch?.isClaimed = true
+      return node
+    } catch {
+      claims.release(name, by: author)
+      throw error
+    }
+  }
+
+  private func claim(_ name: Key, _ claims: any NameClaims) throws(TreeError) -> Bool {
+    do { return try claims.claim(name, by: author) } catch { throw log.refused(TreeError(error)) }
+  }
+
+  /// The names that are claimed.
+  var claimed: [Key] {
+    table.scratchNodes.compactMap { node in
+      guard let file = node.scratch, file.isClaimed else { return nil }
+      return position.path(of: file.path).map { Key($0) }
+    }
   }
 
   /// Makes a scratch directory.

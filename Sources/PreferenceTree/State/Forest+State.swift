@@ -102,6 +102,12 @@ extension Forest {
     return known
   }
 
+  /// Claims the names again that the predecessor had claimed for files which it made exclusively.
+  package func claimAgain() {
+    let names = branches.compactMap { $0 as? Tree }.flatMap { $0.scratch.claimed }
+    if !names.isEmpty { claims?.claimAgain(names, by: author) }
+  }
+
   /// Has everything dropped that the kernel has cached.
   package func invalidateAll() {
     for branch in branches { (branch as? Tree)?.kernel.invalidateAll() }

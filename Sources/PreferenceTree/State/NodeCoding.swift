@@ -148,6 +148,7 @@ extension ByteWriter {
       writer.append(nameless.creation)
       writer.append(nameless.memory)
     }
+    append(file.isClaimed)
   }
 }
 
@@ -222,6 +223,7 @@ extension NodeTable {
       KeyFile.Nameless(
         path: try reader.keyPath(), creation: try reader.creation(), memory: try reader.memory())
     }
+    file.isClaimed = try reader.flag()
     return file
   }
 }
