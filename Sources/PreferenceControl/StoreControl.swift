@@ -12,11 +12,11 @@ import SystemCalls
 ///
 /// Threads: any. Calls wait as `ControlService` says. One lock, held for a look.
 public final class StoreControl: ControlService {
-  private let search: SearchEngine
+  let search: SearchEngine
   private let owner: any ReportService
   private let layout: StoreLayout
   private let about: ValueDictionary
-  public let history: any HistoryService
+  let past: StoreHistory
   /// The other users whose managed places were asked for.
   private let users = Mutex<Set<String>>([])
   private let directories: ManagedDirectories
@@ -33,11 +33,19 @@ public final class StoreControl: ControlService {
     about: ValueDictionary
   ) {
     (self.search, self.owner, self.layout, self.about) = (search, owner, layout, about)
-    history = StoreHistory(search.places, owner)
+    past = StoreHistory(search.places, owner)
     directories = ManagedDirectories(layout)
   }
 
-  public func engine(of place: Place) -> any Engine {
+  public var absent: Value { Declaration.absent }
+
+  public var history: any HistoryService { past }
+
+  public var preferences: any Engine { search }
+
+  /// Returns an engine that shows one place alone. Its `apply` changes that place, whatever the
+  /// search list would choose.
+  func engine(of place: Place) -> any Engine {
     if case .managedFor(let user) = place {
       search.lists?.include(place)
       users.withLock { _ = $0.insert(user) }
@@ -45,17 +53,9 @@ public final class StoreControl: ControlService {
     return search.engine(of: place)
   }
 
-  public var documents: any Engine { WholeEngine(DocumentContents(search: search)) }
-
-  public func declarations(in place: Place?) -> any Engine {
-    WholeEngine(DeclarationContents(search: search, place: place))
-  }
-
-  public var absent: Value { Declaration.absent }
-
-  public var suites: any Engine { WholeEngine(SuiteContents(search: search)) }
-
-  public func managedUsers() throws(EngineError) -> [String] {
+  /// The users for whom the administrator has managed lists, in no order: those with a directory,
+  /// and those whose first list has not been written yet. Cost: a listing of each directory.
+  func managedUsers() throws(EngineError) -> [String] {
     try EngineError.wrapping { () throws(SystemError) in
       let directory = layout.directory(.managed)
       let names = try Files.names(in: directory, withDirectories: true) ?? []
@@ -73,11 +73,12 @@ public final class StoreControl: ControlService {
     }
   }
 
-  public func managedPlace(of user: String) -> Place { layout.managedPlace(of: user) }
+  /// The place of the administrator's settings for the user; the user need not exist.
+  func managedPlace(of user: String) -> Place { layout.managedPlace(of: user) }
 
-  public var preferences: any Engine { search }
-
-  public func searchList(of domain: DomainName) throws(EngineError) -> String {
+  /// The search list of the domain: for each location, in order, a line with its source, its domain
+  /// and the path of its list.
+  func searchList(of domain: DomainName) throws(EngineError) -> String {
     var text = ""
     let fragments = Explanation(search, layout, owner, asksDisk: false).fragments()
     for location in try search.locations(for: domain) {
@@ -93,7 +94,8 @@ public final class StoreControl: ControlService {
     return text
   }
 
-  public func explanation(
+  /// Every place that holds the key, as `defaults explain` writes it; nil if none does.
+  func explanation(
     of key: Key, in domain: DomainName
   ) throws(EngineError) -> String? {
     let explanation = Explanation(search, layout, owner, asksDisk: false)
@@ -109,21 +111,8 @@ public final class StoreControl: ControlService {
     return status
   }
 
-  // MARK: - Schemas
-
-  public func schemaDomains() throws(EngineError) -> Set<DomainName> {
-    try search.places.domains(in: .schema)
-  }
-
-  public func schemaKeys(of domain: DomainName) -> [Key] {
-    search.schema(of: domain)?.keys.map(\.name) ?? []
-  }
-
-  public func description(of key: Key, in domain: DomainName) throws(EngineError) -> String? {
-    try search.description(of: key, in: domain)
-  }
-
-  public func schema(of domain: DomainName, isJSON: Bool) throws(EngineError) -> [UInt8]? {
+  /// The schema of a domain as an XML property list, or as JSON Schema; nil if there is none.
+  func schema(of domain: DomainName, isJSON: Bool) throws(EngineError) -> [UInt8]? {
     guard let schema = search.schema(of: domain) else { return nil }
     if isJSON { return ValueText.canonical(schema.jsonSchema(of: domain), style: .json) }
     return Document.anyXML(.dictionary(try search.places.values(at: Location(.schema, domain))))

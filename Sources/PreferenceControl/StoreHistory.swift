@@ -178,6 +178,7 @@ final class StoreHistory: HistoryService {
 
   // MARK: - Changes
 
+  /// Whether nothing is kept, by the settings.
   var isOff: Bool { state.withLock { $0.changes?.contents.isOff ?? false } }
 
   private func changes() throws(EngineError) -> Changes {
@@ -189,14 +190,17 @@ final class StoreHistory: HistoryService {
   private static let notRead = EngineError(
     .system(.inputOutput), "the history of the store was not read in time")
 
+  /// The domains that have changes.
   func changedDomains() throws(EngineError) -> Set<DomainName> {
     Set(try changes().positions?.keys.map { $0 } ?? [])
   }
 
+  /// The keys of the domain that have changes.
   func changedKeys(of domain: DomainName) throws(EngineError) -> Set<Key> {
     Set(try changes().positions?[domain]?.keys.map { $0 } ?? [])
   }
 
+  /// The changes of a key, as `defaults history --all` prints them; nil: there are none.
   func changes(of key: Key, in domain: DomainName) throws(EngineError) -> String? {
     let all = try changes()
     guard let positions = all.positions?[domain]?[key] else { return nil }
@@ -207,13 +211,20 @@ final class StoreHistory: HistoryService {
 
   // MARK: - The past
 
-  func days() throws(EngineError) -> [String: UInt64] { try changes().days }
+  /// The days with changes, as `2026-11-21`.
+  func days() throws(EngineError) -> Set<Key> { Set(try changes().days.keys.map { Key($0) }) }
 
+  /// The number of the change that was the last one at a moment: a time, a date, the number of a
+  /// change, `yesterday` or `-2h`; nil: the name means none that the history has.
   func number(ofMoment name: String) throws(EngineError) -> UInt64? {
+    if let number = try changes().days[name] { return number }
     guard let moment = HistoryMoment(name) else { return nil }
     return try changes().contents.number(at: moment)
   }
 
+  /// The engine that shows the state which a change has left, without arguments, languages and
+  /// registered defaults. It refuses every change, and may only be asked for the domain; without
+  /// one, for the names of the domains.
   func engine(
     ofMoment number: UInt64, _ domain: DomainName?
   ) throws(EngineError) -> any Engine {

@@ -1,65 +1,142 @@
 import PropertyList
+import SystemCalls
 
 /// What the control directory `.prefs` of a mount shows, beside preferences as the search list
 /// resolves them.
 ///
-/// Threads: any. A call waits as long as those of `Engine`. `explanation` and `status` also ask the
-/// owner, and wait 5 s for it at most. Calls throw where the engine or the owner does.
+/// Threads: any. Calls, and those of the closures in entries, wait as long as calls of `Engine`. What
+/// also asks the owner waits 5 s for it at most. They throw where the engine or the owner does.
 public protocol ControlService: AnyObject, Sendable {
-  /// Returns an engine that shows one place alone. Its `apply` changes that place, whatever the
-  /// search list would choose.
-  func engine(of place: Place) -> any Engine
+  /// Returns the control directory of a mount of preferences.
+  /// - Parameter own: the entries that the mount itself makes.
+  func root(adding own: [Key: ControlEntry]) -> ControlDirectory
 
-  /// An engine whose global domain has two keys for each domain of the user's place,
-  /// `<domain>.plist` and `<domain>.json`: the whole domain as one value. Setting a key replaces
-  /// the domain in one transaction, and removing it removes the domain.
-  var documents: any Engine { get }
+  /// Returns the root of a mount of the machine's places.
+  func machineRoot() -> ControlDirectory
 
-  /// An engine whose global domain has a key for each domain: the names of the suites that are kept
-  /// for it, one a line. Setting the key keeps those suites and no others.
-  var suites: any Engine { get }
-
-  /// An engine whose global domain has two keys for each declaration of a place (nil: of the user),
-  /// `<name>.plist` and `<name>.json`, and a report `drift`. Setting a key declares exactly what
-  /// the document says, and removing it takes back what that gave.
-  func declarations(in place: Place?) -> any Engine
-
-  /// What `null` stands for in the documents of `declarations`.
-  var absent: Value { get }
-
-  /// The users for whom the administrator has managed lists, in no order: those with a directory,
-  /// and those whose first list has not been written yet. Cost: a listing of each directory.
-  func managedUsers() throws(EngineError) -> [String]
-
-  /// The place of the administrator's settings for the user; the user need not exist.
-  func managedPlace(of user: String) -> Place
-
-  /// The search list, whose domains and keys `search` and `explain` list.
+  /// The search list.
   var preferences: any Engine { get }
 
-  /// The search list of the domain: for each location, in order, a line with its source, its domain
-  /// and the path of its list.
-  func searchList(of domain: DomainName) throws(EngineError) -> String
-
-  /// Every place that holds the key, as `defaults explain` writes it; nil if none does.
-  func explanation(of key: Key, in domain: DomainName) throws(EngineError) -> String?
-
-  /// The domains that have schemas. Cost: a listing of each directory.
-  func schemaDomains() throws(EngineError) -> Set<DomainName>
-
-  /// The keys of a domain's schema; none if it is not in memory.
-  func schemaKeys(of domain: DomainName) -> [Key]
-
-  /// What the schema of the domain says of the key, as `defaults describe` writes it; nil if it does
-  /// not have the key.
-  func description(of key: Key, in domain: DomainName) throws(EngineError) -> String?
-
-  /// The schema of a domain as an XML property list, or as JSON Schema; nil if there is none.
-  func schema(of domain: DomainName, isJSON: Bool) throws(EngineError) -> [UInt8]?
+  /// What `null` stands for in documents that are written to `apply`.
+  var absent: Value { get }
 
   /// The history of the store, and its past.
   var history: any HistoryService { get }
 
   /// What `status.json` says about this process, the store and its owner.
   func status() throws(EngineError) -> ValueDictionary
+}
+
+/// What a name in the control directory stands for: closures that are called when somebody asks.
+public struct ControlEntry {
+  /// What there is behind the name.
+  public enum Content {
+    /// A file that is only read. The closure makes its text; nil: there is nothing to report on.
+    case report(() throws(EngineError) -> ControlText?)
+    /// A file that is only written to. The closure carries out what one write(2) has written.
+    case commands(([UInt8]) throws(EngineError) -> Changeset)
+    /// A directory.
+    case directory(ControlDirectory)
+    /// The root of a tree of preferences.
+    case tree(ControlRoot)
+  }
+
+  /// What there is behind the name.
+  public let content: Content
+  /// What must be in memory before the name is looked up, and for a file before it is read; nil:
+  /// nothing.
+  public let need: ControlNeed?
+
+  /// Creates an entry.
+  public init(_ content: Content, need: ControlNeed? = nil) {
+    (self.content, self.need) = (content, need)
+  }
+
+  /// Creates a report.
+  public init(
+    need: ControlNeed? = nil, _ text: @escaping () throws(EngineError) -> ControlText?
+  ) {
+    self.init(.report(text), need: need)
+  }
+}
+
+/// The text of a report.
+public enum ControlText {
+  /// These bytes. Their modification time is when a reader first got them.
+  case bytes([UInt8])
+  /// The text of a value, which was set when the value was.
+  case value(Resolution)
+
+  /// The bytes of a text.
+  public static func text(_ text: String) -> ControlText { .bytes(Array(text.utf8)) }
+}
+
+/// What must be in memory before something in the control directory can be asked.
+public enum ControlNeed: Equatable, Sendable {
+  /// The lists of the domain, and of those that it inherits from.
+  case lists(DomainName)
+  /// A part of the history.
+  case history(HistoryNeed)
+}
+
+/// A directory in the control directory. File names are those of keys.
+public struct ControlDirectory {
+  /// What must be in memory before it is listed; nil: what its own look-up needs.
+  public var need: ControlNeed?
+  /// The keys that it lists.
+  public var names: () throws(EngineError) -> Set<Key>
+  /// Returns the key that a name opens, which need not be listed; nil: there is no such file.
+  public var find: (Key) throws(EngineError) -> Key?
+  /// Whether `find` may return another key than that of the name.
+  public var hasAliases = false
+  /// When its entries last changed; nil: they always were as they are.
+  public var modified: () throws(EngineError) -> Timestamp? = { () throws(EngineError) in nil }
+  /// Returns what a key that `find` has returned stands for, now or in a predecessor of this process;
+  /// nil: it returns no such key. It reads nothing.
+  public let entry: (Key) -> ControlEntry?
+  /// Whether it always has the same entries.
+  public private(set) var isFixed = false
+
+  /// Creates a directory.
+  /// - Parameter find: nil: it opens the names that it lists.
+  public init(
+    need: ControlNeed? = nil, names: @autoclosure @escaping () throws(EngineError) -> Set<Key>,
+    find: ((Key) throws(EngineError) -> Key?)? = nil, entry: @escaping (Key) -> ControlEntry?
+  ) {
+    (self.need, self.names, self.entry) = (need, names, entry)
+    if let find {
+      self.find = find
+    } else {
+      self.find = { (key: Key) throws(EngineError) in try names().contains(key) ? key : nil }
+    }
+  }
+
+  /// Creates a directory that always has these entries.
+  public init(_ entries: [Key: ControlEntry]) {
+    self.init(names: Set(entries.keys), entry: { entries[$0] })
+    isFixed = true
+  }
+}
+
+/// What a tree in the control directory shows.
+public struct ControlRoot {
+  /// Returns what it asks for values and changes.
+  public let engine: () -> any Engine
+  /// Whether its root has the keys of the global domain, and not domains.
+  public var isFlat = false
+  /// The type of all of its files, whose texts are made anew after each change of what they stand
+  /// for; nil: they are keys.
+  public var kind: Kind?
+  /// What `null` of JSON stands for in such a text; nil: it is refused.
+  public var null: Value?
+
+  /// Creates the tree of a place.
+  public init(isFlat: Bool = false, _ engine: @escaping () -> any Engine) {
+    (self.engine, self.isFlat) = (engine, isFlat)
+  }
+
+  /// Creates a tree of files of one type, which the global domain of the engine has as keys.
+  public init(of kind: Kind, null: Value? = nil, _ engine: @escaping () -> any Engine) {
+    (self.engine, self.kind, self.null, isFlat) = (engine, kind, null, true)
+  }
 }

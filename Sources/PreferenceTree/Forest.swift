@@ -29,14 +29,15 @@ public final class Forest {
   let log: (LogLine) -> Void
   /// The trees by their numbers.
   var branches: [any Branch] = []
-  /// The items of the control directory whose trees were made, in the order of their numbers.
-  var items: [(item: ControlItem, path: String)] = []
+  /// Where in the control directory the roots of the other trees stand, in the order of the trees'
+  /// numbers; the control directory itself at [].
+  var paths: [[Key]] = []
   /// How many of them were saved.
-  var savedItems = 0
+  var savedPaths = 0
   /// Told before each change whether it is the one that a request asks for; nil: nothing is saved.
   var setDecisive: ((Bool) -> Void)?
-  /// The numbers of the trees that items of the control directory lead to.
-  var numbers: [ControlItem: Int] = [:]
+  /// The numbers of the trees whose roots stand there.
+  var numbers: [[Key]: Int] = [:]
   /// The tree at the mount point, if it shows preferences.
   var main: Tree?
   /// The control directory, once somebody has looked it up; or the root of the machine's places.
@@ -68,7 +69,7 @@ public final class Forest {
         engine: engine, options: options, author: author, claims: claims, now: .now, log: log)
       (main, branches) = (tree, [tree])
     case .machinePlaces:
-      let tree = controlTree(TreePosition(), isMachine: true)
+      let tree = controlTree(TreePosition(), service.machineRoot())
       (control, branches) = (tree, [tree])
     }
   }
@@ -94,17 +95,15 @@ public final class Forest {
     (self[id] as? Tree)?.put(listing, of: id, version: version)
   }
 
-  private func controlTree(_ position: TreePosition, isMachine: Bool) -> ControlTree {
+  private func controlTree(_ position: TreePosition, _ root: ControlDirectory) -> ControlTree {
     ControlTree(
-      ControlNames(isMachine: isMachine, service: service), position, options.style, now: .now,
-      open: { [unowned self] item, path throws(TreeError) in try branch(of: item, at: path) },
-      status: { [unowned self] () throws(TreeError) in try status() },
-      apply: { [unowned self] document throws(TreeError) in try apply(document) }, log: log)
+      root, service, position, options.style, now: .now,
+      open: { [unowned self] path, root throws(TreeError) in try branch(at: path, root) }, log: log)
   }
 
-  private func add(_ branch: any Branch, of item: ControlItem, at path: String) {
+  private func add(_ branch: any Branch, at path: [Key]) {
     branches.append(branch)
-    items.append((item, path))
+    paths.append(path)
     if isSaving { beginSaving(branch) }
   }
 
@@ -113,44 +112,41 @@ public final class Forest {
     if let control { return control }
     let position = TreePosition(
       number: UInt64(branches.count), path: Self.controlName, .domains)
-    let tree = controlTree(position, isMachine: false)
+    let own: [Key: ControlEntry] = [
+      "status.json": ControlEntry { [unowned self] () throws(EngineError) in
+        .bytes(try statusText(most: .max))
+      },
+      "apply": ControlEntry(
+        .commands { [unowned self] document throws(EngineError) in try apply(document) }),
+    ]
+    let tree = controlTree(position, service.root(adding: own))
     control = tree
-    add(tree, of: .root, at: Self.controlName)
+    add(tree, at: [])
     return tree
   }
 
-  /// The tree whose root the item of the control directory is. Makes it at the first call; throws
-  /// ENOSPC where the mount has too many trees.
+  /// The tree whose root stands at the path in the control directory. Makes it at the first call;
+  /// throws ENOSPC where the mount has too many trees.
   @discardableResult
-  func branch(of item: ControlItem, at path: String) throws(TreeError) -> any Branch {
-    if let number = numbers[item] { return branches[number] }
+  func branch(at path: [Key], _ root: ControlRoot) throws(TreeError) -> any Branch {
+    if let number = numbers[path] { return branches[number] }
+    let name = controlDirectory().fullPath(path)
     guard branches.count < Self.most else {
-      throw .system(.noSpace, "\(path): a mount has at most \(Self.most) directories of this kind")
+      throw .system(.noSpace, "\(name): a mount has at most \(Self.most) directories of this kind")
     }
     var options = options
     options.listsInherited = false
-    let (engine, root): (any Engine, TreePosition.Root)
-    switch item {
-    case .documents:
-      (options.style, options.kind, options.isGenerated) = (.json, .dictionary, true)
-      (engine, root) = (service.documents, .keys(of: .global))
-    case .suites:
-      (options.kind, options.isGenerated) = (.string, true)
-      (engine, root) = (service.suites, .keys(of: .global))
-    case .declarations(let place):
-      (options.style, options.kind, options.isGenerated) = (.json, .dictionary, true)
-      options.null = service.absent
-      (engine, root) = (service.declarations(in: place), .keys(of: .global))
-    case .place(.arguments): (engine, root) = (service.engine(of: .arguments), .keys(of: .global))
-    case .place(let place): (engine, root) = (service.engine(of: place), .domains)
-    default: throw .notDirectory
+    if let kind = root.kind {
+      (options.kind, options.null, options.isGenerated) = (kind, root.null, true)
+      if kind == .dictionary { options.style = .json }
     }
-    let position = TreePosition(number: UInt64(branches.count), path: path, root)
-    numbers[item] = branches.count
+    let position = TreePosition(
+      number: UInt64(branches.count), path: name, root.isFlat ? .keys(of: .global) : .domains)
+    numbers[path] = branches.count
     let tree = Tree(
-      engine: engine, options: options, position: position, author: author, claims: claims,
+      engine: root.engine(), options: options, position: position, author: author, claims: claims,
       now: .now, log: log)
-    add(tree, of: item, at: path)
+    add(tree, at: path)
     return tree
   }
 
@@ -233,7 +229,11 @@ public final class Forest {
   /// - Parameter most: the most bytes of the text. Where it would have more, long lists in it have
   ///   their first entries only.
   public func status(most: Int = .max) throws(TreeError) -> [UInt8] {
-    var status = try asTreeError { () throws(EngineError) in try service.status() }
+    try asTreeError { () throws(EngineError) in try statusText(most: most) }
+  }
+
+  private func statusText(most: Int) throws(EngineError) -> [UInt8] {
+    var status = try service.status()
     let trees = branches.compactMap { $0 as? Tree }
     status["scratch files"] = .array(trees.flatMap(\.scratchPaths).sorted().map { .string($0) })
     status["held texts"] = .array(trees.flatMap(\.heldTexts).sorted().map { .string($0) })

@@ -7,25 +7,27 @@ import Testing
 @testable import PreferenceTree
 
 @Suite("The saved state of trees") struct SavedTreesTests {
-  /// The trees of a mount that nobody looks into `.prefs` of.
-  private final class NoControl: ControlService {
-    private let search: SearchEngine
-    init(_ search: SearchEngine) { self.search = search }
+  /// A control directory with an entry of each kind.
+  private final class Control: ControlService {
+    let preferences: any Engine
+    init(_ search: SearchEngine) { preferences = search }
 
-    func engine(of place: Place) -> any Engine { search }
-    var documents: any Engine { search }
-    var suites: any Engine { search }
-    func declarations(in place: Place?) -> any Engine { search }
+    func root(adding own: [Key: ControlEntry]) -> ControlDirectory {
+      let reports = ControlDirectory(
+        names: ["", "a/b"], entry: { key in ControlEntry { .text(key.string) } })
+      let domains = ControlDirectory(
+        names: ["d"], entry: { _ in ControlEntry(.directory(reports)) })
+      let engine = preferences
+      return ControlDirectory(
+        own.merging([
+          "reports": ControlEntry(.directory(domains)),
+          "place": ControlEntry(.tree(ControlRoot { engine })),
+          "documents": ControlEntry(.tree(ControlRoot(of: .dictionary) { engine })),
+        ]) { $1 })
+    }
+
+    func machineRoot() -> ControlDirectory { root(adding: [:]) }
     let absent: Value = "absent"
-    func managedUsers() -> [String] { [] }
-    func managedPlace(of user: String) -> Place { .managedFor(user) }
-    var preferences: any Engine { search }
-    func searchList(of domain: DomainName) -> String { "" }
-    func explanation(of key: Key, in domain: DomainName) -> String? { nil }
-    func schemaDomains() -> Set<DomainName> { [] }
-    func schemaKeys(of domain: DomainName) -> [Key] { [] }
-    func description(of key: Key, in domain: DomainName) -> String? { nil }
-    func schema(of domain: DomainName, isJSON: Bool) -> [UInt8]? { nil }
     func status() -> ValueDictionary { [:] }
     let history: any HistoryService = NoHistory()
   }
@@ -34,33 +36,22 @@ import Testing
     func prepare(_ need: HistoryNeed) {}
     func isPrepared(_ need: HistoryNeed) -> Bool { true }
     func release() {}
-    var isOff: Bool { true }
-    func changedDomains() -> Set<DomainName> { [] }
-    func changedKeys(of domain: DomainName) -> Set<Key> { [] }
-    func changes(of key: Key, in domain: DomainName) -> String? { nil }
-    func days() -> [String: UInt64] { [:] }
-    func number(ofMoment name: String) -> UInt64? { nil }
-    func engine(ofMoment number: UInt64, _ domain: DomainName?) throws(EngineError) -> any Engine {
-      throw EngineError(.noSuchDomain, domain: domain, "there is no history")
-    }
   }
 
   /// What requests do between two savings.
   enum Step: String, CaseIterable { case lookup, forget, scratch, write, remove, rename }
 
+  private let engine: SearchEngine
   private let forest: Forest
   private let domain: NodeID
   private let now = Moment.now
   private var scratch: [NodeID] = []
 
   init() throws {
-    let engine = SearchEngine(places: MemoryPlaces())
+    engine = SearchEngine(places: MemoryPlaces())
     let intents = (0..<1000).map { Intent.set(Self.key($0), "d", .integer(1), .unknown) }
     _ = try engine.apply(intents, by: Author(number: 2))
-    forest = Forest(
-      .preferences, engine: engine, service: NoControl(engine), options: TreeOptions(),
-      author: Author(number: 1)
-    ) { _ in }
+    forest = Self.forest(engine)
     forest.beginSaving { _ in }
     guard case .found(let entry) = try forest.lookup(.root, Array("d".utf8), now: now) else {
       throw TreeError.missing
@@ -68,6 +59,13 @@ import Testing
     domain = entry.node
     for number in 0..<800 { _ = try lookup(number) }
     _ = forest.saveChanges()
+  }
+
+  private static func forest(_ engine: SearchEngine) -> Forest {
+    Forest(
+      .preferences, engine: engine, service: Control(engine), options: TreeOptions(),
+      author: Author(number: 1)
+    ) { _ in }
   }
 
   private static func key(_ number: Int) -> Key { Key("K\(number)") }
@@ -130,25 +128,53 @@ import Testing
     #expect(saved.answered == whole.answered && saved.numbers == whole.numbers)
   }
 
-  private static let items: [ControlItem] = [
-    .root, .places, .declaredPlaces, .users, .searches, .explanations, .explained("d"),
-    .descriptions, .described("d"), .schemas, .histories, .changed("d"), .moments, .moment(3),
-    .pastDomain(3, "d"), .search("d"), .explanation("d", "k"), .description("d", "k"),
-    .schema("d", isJSON: false), .schema("d", isJSON: true), .changes("d", "k"),
-    .pastKey(3, "d", "k"), .status, .place(.host), .documents, .suites, .declarations(nil),
-    .declarations(.managed),
-  ]
-
-  @Test("each item of the control directory is saved as itself")
-  func controlItems() throws {
-    var writer = ByteWriter()
-    for item in Self.items { writer.append(item) }
-    var reader = ByteReader(writer.bytes[...])
-    for item in Self.items {
-      let saved = try reader.controlItem()
-      #expect(saved == item)
+  /// Looks up a path from the mount point, and returns its last node.
+  private func node(at path: String, in forest: Forest) throws -> NodeID {
+    var node = NodeID.root
+    for name in path.split(separator: "/") {
+      guard case .found(let entry) = try forest.lookup(node, Array(name.utf8), now: now) else {
+        throw TreeError.missing
+      }
+      node = entry.node
     }
-    #expect(reader.isAtEnd)
+    return node
+  }
+
+  @Test(
+    "what was found in the control directory is the same for a successor",
+    arguments: [
+      "", "/reports", "/reports/d", "/reports/d/%", "/reports/d/a%2Fb", "/status.json", "/apply",
+      "/place", "/place/d/K1", "/documents",
+    ])
+  func control(_ name: String) throws {
+    let path = ".prefs" + name
+    let node = try node(at: path, in: forest)
+    // In a log that begins before the look-ups, and in a whole state.
+    for records in [forest.saveChanges(), forest.saveAll()] {
+      let successor = Self.forest(engine)
+      try successor.restore([records])
+      let old = try forest[node].attributes(node)
+      let new = try successor[node].attributes(node)
+      #expect(new.inode == old.inode && new.type == old.type && new.mode == old.mode)
+      #expect(try self.node(at: path, in: successor) == node)
+      // `status.json` counts the nodes, of which the log has those since it was begun.
+      guard name.contains("/d/") else { continue }
+      let texts = try [forest, successor].map { Array(try $0[node].read(node, at: 0, count: 4096)) }
+      #expect(texts[0] == texts[1])
+    }
+  }
+
+  @Test("a node of the control directory at a path where nothing can stand is refused")
+  func badPath() {
+    var writer = ByteWriter()
+    writer.begin(.tree)
+    writer.append([])
+    writer.begin(.control)
+    writer.append(NodeID(rawValue: 1 << 48 | 7))
+    writer.append(["reports", "d", "a/b", "below a file"])
+    writer.append(1 as UInt64)
+    let records = [writer.bytes]
+    #expect(throws: ByteReader.Unknown.self) { try Self.forest(engine).restore(records) }
   }
 
   @Test("a key that nobody has written to takes some twenty bytes and its names")

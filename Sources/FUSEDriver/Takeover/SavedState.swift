@@ -81,7 +81,7 @@ final class SavedState {
   }
 
   /// The version of everything that is saved. A driver takes over only from one of its own version.
-  static let format: UInt64 = 17
+  static let format: UInt64 = 18
 
   let log: SharedLog
   private var frames = ByteWriter()

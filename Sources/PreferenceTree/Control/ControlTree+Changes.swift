@@ -9,8 +9,9 @@ extension ControlTree {
   func setAttributes(
     _ id: NodeID, _ change: AttributeChange, handle: HandleID, now: Moment
   ) throws(TreeError) -> Attributes {
-    let isApply = nodes[id]?.item == .apply
-    if change.size != nil && !isApply || change.changesOwner || nodes[id]?.item.moment != nil {
+    guard let entry = nodes[id]?.entry else { throw .missing }
+    let takesSize = if case .commands = entry.content { true } else { false }
+    if change.size != nil && !takesSize || change.changesOwner || entry.isPast {
       throw refusal(id, path)
     }
     return try attributes(id)
@@ -18,8 +19,10 @@ extension ControlTree {
 
   /// A write to `apply` is one transaction, wherever in the file it is written.
   func write(_ id: NodeID, _ write: WriteRequest, now: Moment) throws(TreeError) {
-    guard nodes[id]?.item == .apply else { throw refusal(id, path) }
-    let changeset = try apply(write.bytes)
+    guard case .commands(let carryOut)? = nodes[id]?.entry.content else {
+      throw refusal(id, path)
+    }
+    let changeset = try asTreeError { () throws(EngineError) in try carryOut(write.bytes) }
     guard !changeset.isEmpty else { return }
     effects.append(.awaitSettlement(version: changeset.version))
     applied.append(changeset)
@@ -59,12 +62,12 @@ extension ControlTree {
   func setExtendedAttribute(
     _ id: NodeID, _ name: String, _ value: [UInt8], now: Moment
   ) throws(TreeError) {
-    if nodes[id]?.item.moment != nil { throw .readOnly }
+    if nodes[id]?.entry.isPast == true { throw .readOnly }
     if !name.hasPrefix("user.prefs.") { throw .unsupported }
   }
 
   func removeExtendedAttribute(_ id: NodeID, _ name: String) throws(TreeError) {
-    if nodes[id]?.item.moment != nil { throw .readOnly }
+    if nodes[id]?.entry.isPast == true { throw .readOnly }
     if !name.hasPrefix("user.prefs.") { throw .unsupported }
   }
 

@@ -3,11 +3,12 @@ import PropertyList
 import SystemCalls
 
 /// The control directory `.prefs`, or the root of a mount of the machine's places: directories
-/// whose names lead to other trees, and reports.
+/// whose names lead to other trees, and reports. What there is, the entries say (`ControlService`); a
+/// node is known by the keys that lead to it.
 ///
 /// Promises: nothing in it can be made, changed or removed (EACCES), but `apply` takes documents that
-/// change preferences; copying tools may set times,
-/// modes and attributes of this program's own, which are not kept. A report's text is made when its
+/// change preferences; copying tools may set times, modes and attributes of this program's own,
+/// which are not kept. A report's text is made when its
 /// name is looked up, which the kernel does for each open(2) and stat(2), because it keeps no
 /// entries of reports. A node has one text: where it differs from that of the last look-up, the name
 /// leads to a new node, with a new modification time and the same `st_ino`, as after a rename(2)
@@ -21,32 +22,33 @@ final class ControlTree {
   struct Report {
     var text: [UInt8]
     var modified: Timestamp
+    /// The kind of a past value.
+    var kind: Kind?
   }
 
   final class Node {
-    let item: ControlItem
+    /// The keys that lead to it from the root.
+    let path: [Key]
+    let entry: ControlEntry
     var lookups: UInt64 = 0
     var report: Report?
 
-    init(_ item: ControlItem) { self.item = item }
+    init(_ path: [Key], _ entry: ControlEntry) { (self.path, self.entry) = (path, entry) }
   }
 
   let rootNode: NodeID
   private(set) var nextDeadline: Instant?
-  let names: ControlNames
+  private let service: any ControlService
   /// How texts of past values are written.
   private let style: ValueText.Style
+  /// The path of the root from the mount point.
   let path: String
-  /// Returns the tree whose root the item is.
-  private let open: (ControlItem, String) throws(TreeError) -> any Branch
-  /// Returns the text of `status.json`.
-  private let status: () throws(TreeError) -> [UInt8]
-  /// Carries out the document that was written to `apply`.
-  let apply: ([UInt8]) throws(TreeError) -> Changeset
+  /// Returns the tree whose root stands at the path.
+  private let open: ([Key], ControlRoot) throws(TreeError) -> any Branch
   private let log: (LogLine) -> Void
   private(set) var nodes: [NodeID: Node] = [:]
-  /// The node to which the name of an item leads.
-  private var ids: [ControlItem: NodeID] = [:]
+  /// The node to which a path leads.
+  private var ids: [[Key]: NodeID] = [:]
   var effects: [Effect] = []
   /// What documents have changed that were written to `apply`, and other trees have not seen.
   var applied: [Changeset] = []
@@ -57,23 +59,20 @@ final class ControlTree {
 
   /// Creates the tree with its root alone.
   /// - Parameters:
+  ///   - root: what its root shows.
   ///   - style: how texts of past values are written.
-  ///   - open: returns the tree whose root the item is, given its path from the mount point.
-  ///   - status: makes the text of `status.json`.
-  ///   - apply: carries out a document that was written to `apply`.
+  ///   - open: returns the tree whose root stands at the path.
   init(
-    _ names: ControlNames, _ position: TreePosition, _ style: ValueText.Style, now: Moment,
-    open: @escaping (ControlItem, String) throws(TreeError) -> any Branch,
-    status: @escaping () throws(TreeError) -> [UInt8],
-    apply: @escaping ([UInt8]) throws(TreeError) -> Changeset, log: @escaping (LogLine) -> Void
+    _ root: ControlDirectory, _ service: any ControlService, _ position: TreePosition,
+    _ style: ValueText.Style, now: Moment,
+    open: @escaping ([Key], ControlRoot) throws(TreeError) -> any Branch,
+    log: @escaping (LogLine) -> Void
   ) {
-    (self.names, self.open, self.status, self.log) = (names, open, status, log)
-    self.apply = apply
-    self.style = style
+    (self.service, self.style, self.open, self.log) = (service, style, open, log)
     (path, started, rootNode) = (position.path, now.time, position.rootNode)
     lastNumber = rootNode.rawValue
-    nodes[rootNode] = Node(names.root)
-    ids[names.root] = rootNode
+    nodes[rootNode] = Node([], ControlEntry(.directory(root)))
+    ids[[]] = rootNode
   }
 
   private func node(_ id: NodeID) throws(TreeError) -> Node {
@@ -81,123 +80,83 @@ final class ControlTree {
     return node
   }
 
-  /// The node of an item. Makes it if there is none.
-  private func id(of item: ControlItem) -> NodeID {
-    if let known = ids[item] { return known }
+  /// What stands at a path, without a look whether it is there; nil: nothing can.
+  func entry(at path: [Key]) -> ControlEntry? {
+    path.reduce(nodes[rootNode]?.entry) { $0?.directory?.entry($1) }
+  }
+
+  /// The node at a path. Makes it if there is none.
+  private func id(of path: [Key], _ entry: ControlEntry) -> NodeID {
+    if let known = ids[path] { return known }
     lastNumber += 1
     let id = NodeID(rawValue: lastNumber)
-    nodes[id] = Node(item)
-    ids[item] = id
+    nodes[id] = Node(path, entry)
+    ids[path] = id
     changes.note(id)
     return id
   }
 
-  private func inode(of item: ControlItem) -> UInt64 {
-    StableHash.of("\(path)\0\(item)".utf8) >> 2 | 1 << 61
-  }
-
-  /// `st_ino` of a name in a directory, which may be the root of another tree.
-  private func inode(
-    of item: ControlItem, _ name: String, in directory: ControlItem
-  ) -> UInt64 {
-    switch item {
-    case .place, .documents, .suites, .declarations:
-      TreePosition(number: 1, path: self.path(of: name, in: directory), .domains).rootInode
-    default: inode(of: item)
+  /// `st_ino` of what stands at a path, which may be the root of another tree.
+  private func inode(of path: [Key], _ entry: ControlEntry) -> UInt64 {
+    let path = fullPath(path)
+    if case .tree = entry.content {
+      return TreePosition(number: 1, path: path, .domains).rootInode
     }
+    return StableHash.of(path.utf8) >> 2 | 1 << 61
   }
 
-  /// The path of a name in a directory, from the mount point.
-  private func path(of name: String, in directory: ControlItem) -> String {
-    let here =
-      switch directory {
-      case .places where !names.isMachine: "places"
-      case .declaredPlaces: "declared"
-      case .users: names.isMachine ? "managed-for" : "places/managed-for"
-      default: ""
-      }
-    return [path, here, name].filter { !$0.isEmpty }.joined(separator: "/")
+  /// The path from the mount point.
+  func fullPath(_ path: [Key]) -> String {
+    ([self.path].filter { !$0.isEmpty } + path.map(NameCodec.encode)).joined(separator: "/")
   }
 
   // MARK: - Reports
 
-  /// The text of a report; nil if it has no subject: no place holds the key.
-  private func text(_ item: ControlItem) throws(TreeError) -> [UInt8]? {
-    if item == .status { return try status() }
-    let service = names.service
-    return try asTreeError { () throws(EngineError) -> [UInt8]? in
-      switch item {
-      case .search(let domain): Array(try service.searchList(of: domain).utf8)
-      case .explanation(let domain, let key):
-        try service.explanation(of: key, in: domain).map { Array($0.utf8) }
-      case .description(let domain, let key):
-        try service.description(of: key, in: domain).map { Array($0.utf8) }
-      case .schema(let domain, let isJSON): try service.schema(of: domain, isJSON: isJSON)
-      case .changes(let domain, let key):
-        try service.history.changes(of: key, in: domain).map { Array($0.utf8) }
-      default: nil
-      }
+  /// Makes the report of an entry anew; throws ENOENT if it has no subject: no place holds the key.
+  /// An equal text keeps its modification time.
+  private func report(_ entry: ControlEntry, after old: Report?) throws(TreeError) -> Report {
+    guard case .report(let make) = entry.content, let made = try asTreeError(make) else {
+      throw .missing
     }
-  }
-
-  /// Makes the report of an item anew; throws ENOENT if it has no subject. An equal text keeps its
-  /// modification time.
-  private func report(_ item: ControlItem, after old: Report?) throws(TreeError) -> Report {
-    if case .pastKey(let number, let domain, let key) = item {
-      return try pastReport(number, domain, key)
+    switch made {
+    case .bytes(let text):
+      if let old, old.text == text { return old }
+      return Report(text: text, modified: max(.now, old?.modified.next ?? .now))
+    case .value(let found):
+      let text = found.text ?? ValueText.canonical(found.value, style: style)
+      return Report(text: text, modified: found.modified, kind: found.kind)
     }
-    guard let text = try text(item) else { throw .missing }
-    if let old, old.text == text { return old }
-    return Report(text: text, modified: max(.now, old?.modified.next ?? .now))
   }
 
   /// The report of a node. It is made anew where it was given back, or where a predecessor of this
   /// process had it.
   private func report(of node: Node) throws(TreeError) -> Report {
     if let report = node.report { return report }
-    let report = try report(node.item, after: nil)
+    let report = try report(node.entry, after: nil)
     node.report = report
     return report
   }
 
   /// The node with the present text of a report: that of the last look-up, if the text is the same or
   /// the kernel does not know the node; else a new one.
-  private func reportNode(_ item: ControlItem) throws(TreeError) -> NodeID {
-    let last = id(of: item)
+  private func reportNode(_ path: [Key], _ entry: ControlEntry) throws(TreeError) -> NodeID {
+    let last = id(of: path, entry)
     let node = try node(last)
-    let report = try report(item, after: node.report)
+    let report = try report(entry, after: node.report)
     if node.lookups == 0 || node.report?.text == report.text {
       node.report = report
       return last
     }
-    ids[item] = nil
-    let new = id(of: item)
+    ids[path] = nil
+    let new = id(of: path, entry)
     nodes[new]?.report = report
     return new
-  }
-
-  /// The text of a past value, and when that value was set.
-  private func pastReport(
-    _ number: UInt64, _ domain: DomainName, _ key: Key
-  ) throws(TreeError) -> Report {
-    guard let found = try pastValue(number, domain, key) else { throw .missing }
-    let text = found.text ?? ValueText.canonical(found.value, style: style)
-    return Report(text: text, modified: found.modified)
-  }
-
-  /// The value of a key at a moment. Throws ENODATA where the history has not kept it.
-  private func pastValue(
-    _ number: UInt64, _ domain: DomainName, _ key: Key
-  ) throws(TreeError) -> Resolution? {
-    try asTreeError { () throws(EngineError) in
-      try names.past(number, domain).resolve(key, in: domain)
-    }
   }
 
   /// Returns EROFS for a change of the past; else returns, and logs, EACCES.
   /// - Parameter id: the node that is changed, or the directory in which something is.
   func refusal(_ id: NodeID, _ subject: String) -> TreeError {
-    if nodes[id]?.item.moment != nil { return .readOnly }
+    if nodes[id]?.entry.isPast == true { return .readOnly }
     let sentence = "\(subject): what the control directory shows here cannot be changed"
     log(.refusal(sentence, .permissionDenied))
     return .system(.permissionDenied, sentence)
@@ -214,7 +173,7 @@ extension ControlTree {
       if let node = nodes[id] {
         writer.begin(.control)
         writer.append(id)
-        writer.append(node.item)
+        writer.append(node.path)
         writer.append(node.lookups)
       } else {
         writer.begin(.controlGone)
@@ -223,12 +182,14 @@ extension ControlTree {
     }
   }
 
-  /// Adds a node that a predecessor of the driver has saved.
-  func restore(_ id: NodeID, _ item: ControlItem, lookups: UInt64) {
-    let node = Node(item)
+  /// Adds a node that a predecessor of the driver has saved. Throws where nothing can stand at the
+  /// path.
+  func restore(_ id: NodeID, _ path: [Key], lookups: UInt64) throws {
+    guard let entry = entry(at: path) else { throw ByteReader.Unknown() }
+    let node = Node(path, entry)
     node.lookups = min(lookups, NodeTable.mostSaved)
     nodes[id] = node
-    if ids[item].map({ $0.rawValue < id.rawValue }) ?? true { ids[item] = id }
+    if ids[path].map({ $0.rawValue < id.rawValue }) ?? true { ids[path] = id }
     lastNumber = max(lastNumber, id.rawValue)
   }
 }
@@ -237,12 +198,26 @@ extension ControlTree {
 
 extension ControlTree: Branch {
   func historyNeeded(at id: NodeID, _ name: [UInt8]?) -> HistoryNeed? {
-    guard let node = nodes[id], let need = names.historyNeeded(node.item, name) else { return nil }
+    guard let node = nodes[id], case .history(let need)? = need(of: node, name) else { return nil }
     nextDeadline = .now.advanced(milliseconds: Self.patience)
     let isAsked = need == .changes || need == .moments
-    let isThere =
-      isAsked ? name == nil && node.report != nil : names.service.history.isPrepared(need)
+    let isThere = isAsked ? name == nil && node.report != nil : service.history.isPrepared(need)
     return isThere ? nil : need
+  }
+
+  /// What must be in memory for a request about the node, or about the name in it.
+  private func need(of node: Node, _ name: [UInt8]?) -> ControlNeed? {
+    guard let directory = node.entry.directory, let name, let text = String(utf8: name[...]) else {
+      return node.entry.ownNeed
+    }
+    // The key that a shortened name means is known when the names are.
+    let key: Key? =
+      if case .key(let key) = NameCodec.decode(text) {
+        key
+      } else {
+        try? directory.key(named: text)
+      }
+    return key.flatMap(directory.entry).map(\.need) ?? node.entry.ownNeed
   }
 
   /// Milliseconds after which the memory of a history that nobody looks at is given back.
@@ -251,18 +226,14 @@ extension ControlTree: Branch {
   func tick(now: Moment) {
     guard let end = nextDeadline, end <= now.instant else { return }
     nextDeadline = nil
-    for node in nodes.values where node.item.isPrivate { node.report = nil }
-    names.service.history.release()
+    for node in nodes.values where node.entry.isPrivate { node.report = nil }
+    service.history.release()
   }
 
   func domainsNeeded(at id: NodeID, _ name: [UInt8]?) -> [DomainName] {
-    guard let node = nodes[id], names.historyNeeded(node.item, name) == nil else { return [] }
+    guard let node = nodes[id], case .lists(let domain)? = need(of: node, name) else { return [] }
     if name == nil, node.report != nil { return [] }
-    let domain = name.flatMap { name in
-      String(utf8: name[...]).flatMap { names.domainNeeded(for: $0, in: node.item) }
-    }
-    let search = names.service.preferences
-    return (domain ?? node.item.domain).map { search.domainsNeeded(for: nil, in: $0) } ?? []
+    return service.preferences.domainsNeeded(for: nil, in: domain)
   }
 
   func rootEntry() throws(TreeError) -> Entry { try entry(rootNode) }
@@ -277,20 +248,19 @@ extension ControlTree: Branch {
   }
 
   func lookup(_ parent: NodeID, _ name: [UInt8], now: Moment) throws(TreeError) -> LookupResult {
-    let directory = try node(parent).item
+    let node = try node(parent)
+    guard let directory = node.entry.directory else { throw .notDirectory }
     let text = try NameCodec.validated(name)
-    guard let item = try names.item(text, in: directory) else {
-      let mayCome = directory != .root && directory != .places || ControlNames.isHistory(text)
+    let found = try asTreeError { () throws(EngineError) in try directory.key(named: text) }
+    guard let key = found, let entry = directory.entry(key) else {
+      let mayCome = !directory.isFixed || directory.entry(Key(text)) != nil
       return .missing(isCacheable: !mayCome)
     }
-    switch item {
-    case .place, .documents, .suites, .declarations:
-      return .found(try open(item, path(of: text, in: directory)).rootEntry())
-    default: break
-    }
-    let id = id(of: item)
+    let path = node.path + [key]
+    if case .tree(let root) = entry.content { return .found(try open(path, root).rootEntry()) }
+    let id = id(of: path, entry)
     do throws(TreeError) {
-      return .found(try entry(item.isReport ? reportNode(item) : id))
+      return .found(try self.entry(entry.isReport ? reportNode(path, entry) : id))
     } catch {
       forget(id, 0)
       guard error == .missing else { throw error }
@@ -304,57 +274,42 @@ extension ControlTree: Branch {
     node.lookups = node.lookups > count ? node.lookups - count : 0
     guard node.lookups == 0 else { return }
     nodes[id] = nil
-    if ids[node.item] == id { ids[node.item] = nil }
+    if ids[node.path] == id { ids[node.path] = nil }
   }
 
   func attributes(_ id: NodeID) throws(TreeError) -> Attributes {
     let node = try node(id)
-    let inode = inode(of: node.item)
-    if node.item == .apply {
+    let (entry, inode) = (node.entry, inode(of: node.path, node.entry))
+    var attributes: Attributes
+    switch entry.content {
+    case .commands:
       // The kernel takes what was written for a part of the text: its size is asked for again.
-      var attributes = Attributes(
-        inode: inode, type: .file, mode: 0o200, size: 0, modified: started)
+      attributes = Attributes(inode: inode, type: .file, mode: 0o200, size: 0, modified: started)
       attributes.isCacheable = false
-      return attributes
+    case .report:
+      let report = try report(of: node)
+      attributes = Attributes(
+        inode: inode, type: .file, mode: 0o400, size: report.text.count, modified: report.modified)
+      (attributes.isReadOnly, attributes.isCacheable) = (true, false)
+      // A copy must be a file that can be written to.
+      if entry.isPast { (attributes.isReadOnly, attributes.mode) = (false, 0o600) }
+    case .directory(let directory):
+      let time = try asTreeError { () throws(EngineError) in try directory.modified() }
+      attributes = Attributes(
+        inode: inode, type: .directory, mode: entry.isPast ? 0o700 : 0o500, size: 0,
+        modified: time ?? started)
+      // Its domain may go, or the settings of the history may change.
+      attributes.isCacheable = entry.ownNeed == nil
+    case .tree: throw .missing
     }
-    guard node.item.isReport else {
-      return try directoryAttributes(node.item, inode)
-    }
-    let report = try report(of: node)
-    var attributes = Attributes(
-      inode: inode, type: .file, mode: 0o400, size: report.text.count, modified: report.modified)
-    (attributes.isReadOnly, attributes.isCacheable) = (true, false)
-    // A copy must be a file that can be written to.
-    if node.item.moment != nil { (attributes.isReadOnly, attributes.mode) = (false, 0o600) }
-    attributes.isPrivate = node.item.isPrivate
-    return attributes
-  }
-
-  private func directoryAttributes(
-    _ item: ControlItem, _ inode: UInt64
-  ) throws(TreeError) -> Attributes {
-    var attributes = Attributes(
-      inode: inode, type: .directory, mode: 0o500, size: 0, modified: started)
-    attributes.isPrivate = item.isPrivate
-    switch item {
-    case .pastDomain(let number, let domain):
-      let time = try asTreeError { () throws(EngineError) in
-        try names.past(number, domain).modified(domain)
-      }
-      (attributes.mode, attributes.modified) = (0o700, time ?? started)
-    case .moment: attributes.mode = 0o700
-    // Its domain may go, or the settings of the history may change.
-    case .explained, .described, .histories, .changed, .moments: break
-    default: return attributes
-    }
-    attributes.isCacheable = false
+    attributes.isPrivate = entry.isPrivate
     return attributes
   }
 
   func read(_ id: NodeID, at offset: Int, count: Int) throws(TreeError) -> ArraySlice<UInt8> {
     let node = try node(id)
-    guard node.item.isFile else { throw .isDirectory }
-    guard node.item.isReport else { return [] }
+    guard node.entry.directory == nil else { throw .isDirectory }
+    guard node.entry.isReport else { return [] }
     let text = try report(of: node).text
     guard (0..<text.count).contains(offset) else { return [] }
     return text[offset...].prefix(max(count, 0))
@@ -365,11 +320,23 @@ extension ControlTree: Branch {
   func list(
     _ id: NodeID, after cookie: UInt64, since version: UInt64?
   ) throws(TreeError) -> Listing.SubSequence {
-    let directory = try node(id).item
-    if directory.isFile { throw .notDirectory }
-    let items = try names.entries(directory).map { name, item in
-      ListingItem(
-        name, inode: inode(of: item, name, in: directory), item.isFile ? .file : .directory)
+    let node = try node(id)
+    guard let directory = node.entry.directory else { throw .notDirectory }
+    let items = try asTreeError { () throws(EngineError) in
+      var items: [ListingItem] = []
+      for name in try directory.names() {
+        let key = directory.hasAliases ? try directory.find(name) : name
+        guard let key, let entry = directory.entry(key) else { continue }
+        let type: FileType =
+          switch entry.content {
+          case .report, .commands: .file
+          case .directory, .tree: .directory
+          }
+        items.append(
+          ListingItem(
+            NameCodec.encode(name), inode: inode(of: node.path + [key], entry), type))
+      }
+      return items
     }
     return Listing(items).after(cookie)
   }
@@ -382,18 +349,17 @@ extension ControlTree: Branch {
   func readLink(_ id: NodeID) throws(TreeError) -> [UInt8] { throw .invalid("not a symbolic link") }
 
   func extendedAttributeNames(_ id: NodeID) throws(TreeError) -> [UInt8] {
-    if case .pastKey = try node(id).item { return Array("\(Self.typeName)\0".utf8) }
-    return []
+    let entry = try node(id).entry
+    return entry.isPast && entry.isReport ? Array("\(Self.typeName)\0".utf8) : []
   }
 
   private static let typeName = "user.prefs.type"
 
   /// A past value has its type, so that copies with attributes keep it.
   func extendedAttribute(_ id: NodeID, _ name: String) throws(TreeError) -> [UInt8] {
-    if name == Self.typeName, case .pastKey(let number, let domain, let key) = try node(id).item,
-      let found = try pastValue(number, domain, key)
-    {
-      return Array(found.kind.rawValue.utf8)
+    let node = try node(id)
+    if name == Self.typeName, node.entry.isReport, let kind = try report(of: node).kind {
+      return Array(kind.rawValue.utf8)
     }
     throw name.hasPrefix("user.") ? .noAttribute : .unsupported
   }
@@ -408,14 +374,15 @@ extension ControlTree: Branch {
   /// removed from it (`defaults history forget`). Other reports are made anew for each reader.
   func changed(_ changeset: Changeset, now: Moment) {
     guard changeset.concerns(.settings) else { return }
-    names.service.history.release()
-    for (id, node) in nodes where node.item.isPrivate {
+    service.history.release()
+    for (id, node) in nodes where node.entry.isPrivate {
       node.report = nil
       effects += [.invalidateAttributes(id), .invalidateContents(id)]
     }
   }
 
   func finish(now: Moment) {}
+
   func removeChanges() -> [Changeset] {
     defer { applied = [] }
     return applied
@@ -424,5 +391,35 @@ extension ControlTree: Branch {
   func removeEffects() -> [Effect] {
     defer { effects = [] }
     return effects
+  }
+}
+
+extension ControlEntry {
+  var directory: ControlDirectory? {
+    if case .directory(let directory) = content { directory } else { nil }
+  }
+
+  var isReport: Bool { if case .report = content { true } else { false } }
+
+  /// What must be in memory for a request about the entry itself.
+  fileprivate var ownNeed: ControlNeed? { directory?.need ?? need }
+
+  /// Whether it shows the history or the past, which are their user's alone.
+  fileprivate var isPrivate: Bool { if case .history = ownNeed { true } else { false } }
+
+  /// Whether it shows the past, which nobody changes.
+  var isPast: Bool { if case .history(.moment) = ownNeed { true } else { false } }
+}
+
+extension ControlDirectory {
+  /// The key that a file name opens; nil: there is no such file. Cost: for a shortened name, that of
+  /// a listing.
+  fileprivate func key(named name: String) throws(EngineError) -> Key? {
+    switch NameCodec.decode(name) {
+    case .key(let key): return try find(key)
+    case .shortened:
+      return try names().first { NameCodec.encode($0).utf8.elementsEqual(name.utf8) }
+    case .scratch, .none: return nil
+    }
   }
 }

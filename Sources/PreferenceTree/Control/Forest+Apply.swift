@@ -10,36 +10,40 @@ extension Forest {
   ///
   /// Throws, and logs, what refuses the whole document: EINVAL if it is no such document, or a
   /// schema does not allow a value; EPERM if a key is forced, or a domain cannot have the name.
-  func apply(_ document: [UInt8]) throws(TreeError) -> Changeset {
-    do throws(TreeError) {
+  func apply(_ document: [UInt8]) throws(EngineError) -> Changeset {
+    do throws(EngineError) {
       let judged: [Intent] = options.judges ? [.judged] : []
       let intents = judged + (try intents(document))
       // The same document, applied once more by a successor, has the same effect.
       setDecisive?(false)
-      return try asTreeError { () throws(EngineError) in
-        try service.preferences.apply(intents, by: author)
-      }
+      return try service.preferences.apply(intents, by: author)
     } catch {
-      if let sentence = error.sentence { log(.refusal("apply: \(sentence)", error.errno)) }
+      let refusal = TreeError(error)
+      if let sentence = refusal.sentence { log(.refusal("apply: \(sentence)", refusal.errno)) }
       throw error
     }
   }
 
-  private func intents(_ document: [UInt8]) throws(TreeError) -> [Intent] {
+  private func intents(_ document: [UInt8]) throws(EngineError) -> [Intent] {
     let absent = service.absent
     guard
       case .dictionary(let domains)? = Recogniser.value(
         of: document, kind: .dictionary, null: absent)
     else {
-      throw .invalid("the document is not a dictionary of domains, written in one piece")
+      throw EngineError(
+        .system(.invalidArgument),
+        "the document is not a dictionary of domains, written in one piece")
     }
     var intents: [Intent] = []
     for (name, keys) in domains {
       let domain = DomainName(named: name.string)
       guard case .dictionary(let values) = keys else {
-        throw .invalid("\(name): expected a dictionary of keys and values")
+        throw EngineError(
+          .system(.invalidArgument), "\(name): expected a dictionary of keys and values")
       }
-      guard domain.canNameList else { throw .refused("\(name): no domain can have this name") }
+      guard domain.canNameList else {
+        throw EngineError(.invalidDomain, "\(name): no domain can have this name")
+      }
       for (key, value) in values {
         intents +=
           value == absent

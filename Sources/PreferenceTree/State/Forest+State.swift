@@ -26,9 +26,10 @@ extension Forest {
   /// Appends records of everything that has changed since the trees were last saved; no bytes where
   /// nothing has. Cost: a look at each tree, and O(what has changed).
   package func saveChanges(_ writer: inout ByteWriter) {
-    while savedItems < items.count {
-      save(items[savedItems], &writer)
-      savedItems += 1
+    while savedPaths < paths.count {
+      writer.begin(.tree)
+      writer.append(paths[savedPaths])
+      savedPaths += 1
     }
     for branch in branches {
       if let tree = branch as? Tree { tree.saver.saveChanges(&writer) }
@@ -36,17 +37,11 @@ extension Forest {
     }
   }
 
-  private func save(_ tree: (item: ControlItem, path: String), _ writer: inout ByteWriter) {
-    writer.begin(.tree)
-    writer.append(tree.item)
-    writer.append(tree.path)
-  }
-
   /// Returns records of everything. Cost: O(nodes), and the bytes of all texts that are saved.
   package func saveAll() -> [UInt8] {
     var writer = ByteWriter()
+    savedPaths = 0
     saveChanges(&writer)
-    for item in items { save(item, &writer) }
     for branch in branches {
       if let tree = branch as? Tree { tree.saver.saveAll(&writer) }
       if let control = branch as? ControlTree { control.save(all: true, &writer) }
@@ -59,16 +54,15 @@ extension Forest {
   /// - Parameter records: what `saveAll` returned, and all that `saveChanges` has appended since.
   package func restore(_ records: [[UInt8]]) throws {
     var saved: [Int: SavedTree] = [:]
-    var control: [NodeID: (item: ControlItem, lookups: UInt64)] = [:]
-    var made: Set<ControlItem> = []
+    var control: [NodeID: (path: [Key], lookups: UInt64)] = [:]
     for bytes in records {
       var reader = ByteReader(bytes[...])
       while !reader.isAtEnd {
         switch try reader.recordKind() {
-        case .tree: try makeTree(&reader, &made)
+        case .tree: try makeTree(at: try reader.keys())
         case .control:
           let id = try reader.node()
-          control[id] = (item: try reader.controlItem(), lookups: try reader.number(UInt64.self))
+          control[id] = (path: try reader.keys(), lookups: try reader.number(UInt64.self))
         case .controlGone:
           let id = try reader.node()
           control[id] = nil
@@ -78,18 +72,17 @@ extension Forest {
         }
       }
     }
-    for (id, node) in control { self.control?.restore(id, node.item, lookups: node.lookups) }
+    for (id, node) in control { try self.control?.restore(id, node.path, lookups: node.lookups) }
     for (number, tree) in saved { try (branches[safe: number] as? Tree)?.restore(tree, now: .now) }
   }
 
-  private func makeTree(_ reader: inout ByteReader, _ made: inout Set<ControlItem>) throws {
-    let (item, path) = (try reader.controlItem(), try reader.string())
-    guard made.insert(item).inserted else { return }
-    if item == .root {
-      _ = controlDirectory()
-    } else {
-      try branch(of: item, at: path)
+  private func makeTree(at path: [Key]) throws {
+    let control = controlDirectory()
+    if path.isEmpty { return }
+    guard case .tree(let root)? = control.entry(at: path)?.content else {
+      throw ByteReader.Unknown()
     }
+    try branch(at: path, root)
   }
 
   /// The domains that somebody has looked up at the mount point, with the keys that somebody has
