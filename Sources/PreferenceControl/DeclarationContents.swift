@@ -102,27 +102,15 @@ struct DeclarationContents: WholeContents {
 
   func isReadOnly(_ key: Key) -> Bool { key == Self.drift }
 
-  func keys(changedBy item: Changeset.Item) -> [Key] {
-    guard item.location == declarations.location, let key = item.edit.key else {
-      return [Self.drift]
-    }
-    // A text changes alone where a file is written again, with other blanks.
-    if let file = Ledger.file(ofText: key) { return [file] }
-    return Ledger.canName(key.string) ? Self.keys(of: key.string) + [Self.drift] : [Self.drift]
-  }
-
   /// A document comes and goes with its key of the ledger; the report is always there.
-  func kind(of item: Changeset.Item, for key: Key) -> KeyEvent.Kind {
-    guard key != Self.drift, item.location == declarations.location,
-      item.edit.key.flatMap(Ledger.file) == nil
-    else { return .changed }
-    switch item.edit {
-    case .remove, .removeDomain: return .removed
-    case .set:
-      if case .nothing = item.before { return .created }
-      return .changed
-    default: return .changed
-    }
+  func changes(by item: Changeset.Item) -> [Key: KeyEvent.Kind] {
+    var changes = [Self.drift: KeyEvent.Kind.changed]
+    guard item.location == declarations.location, let key = item.edit.key else { return changes }
+    // A text changes alone where a file is written again, with other blanks.
+    if let file = Ledger.file(ofText: key) { return [file: .changed] }
+    guard Ledger.canName(key.string) else { return changes }
+    for document in Self.keys(of: key.string) { changes[document] = item.event?.kind ?? .changed }
+    return changes
   }
 
   /// The domains of everything that is declared, as far as the ledger is in memory.

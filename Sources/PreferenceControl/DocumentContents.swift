@@ -83,8 +83,10 @@ struct DocumentContents: SeparateContents {
     return intents
   }
 
-  func keys(changedBy item: Changeset.Item) -> [Key] {
-    item.location.place == .user ? Self.keys(of: item.location.domain) : []
+  func changes(by item: Changeset.Item) -> [Key: KeyEvent.Kind] {
+    guard item.location.place == .user else { return [:] }
+    let kinds = Self.keys(of: item.location.domain).map { ($0, item.edit.kindOfDomain) }
+    return Dictionary(uniqueKeysWithValues: kinds)
   }
 
   func domainsNeeded(for key: Key?) -> [DomainName] {

@@ -54,21 +54,16 @@ struct SuiteContents: SeparateContents {
     return try search.intents(keeping: lines.map { DomainName($0) }, for: domain)
   }
 
-  func keys(changedBy item: Changeset.Item) -> [Key] {
+  func changes(by item: Changeset.Item) -> [Key: KeyEvent.Kind] {
+    let domain = item.location.domain
     switch item.edit {
     case .createDomain, .removeDomain:
       // The list that keeps the suites came, went, or cannot be read: that concerns all.
-      (item.location.domain == KeptSuites.domain ? (try? search.domains().map(\.key)) ?? [] : [])
-        + [item.location.domain.key]
-    default: KeptSuites.domain(of: item).map { [$0.key] } ?? []
-    }
-  }
-
-  func kind(of item: Changeset.Item, for key: Key) -> KeyEvent.Kind {
-    switch item.edit {
-    case .createDomain where key == item.location.domain.key: .created
-    case .removeDomain where key == item.location.domain.key: .removed
-    default: .changed
+      let all = domain == KeptSuites.domain ? (try? search.domains()) ?? [] : []
+      var changes = Dictionary(uniqueKeysWithValues: all.map { ($0.key, KeyEvent.Kind.changed) })
+      changes[domain.key] = item.edit.kindOfDomain
+      return changes
+    default: return KeptSuites.domain(of: item).map { [$0.key: .changed] } ?? [:]
     }
   }
 

@@ -25,10 +25,8 @@ protocol WholeContents: Sendable {
   ) throws(EngineError) -> Changeset
   /// Whether a key cannot be changed.
   func isReadOnly(_ key: Key) -> Bool
-  /// The keys whose values an edit of the store changes.
-  func keys(changedBy item: Changeset.Item) -> [Key]
-  /// What an edit of the store has done to such a key.
-  func kind(of item: Changeset.Item, for key: Key) -> KeyEvent.Kind
+  /// The keys whose values an edit of the store changes, and what it has done to them.
+  func changes(by item: Changeset.Item) -> [Key: KeyEvent.Kind]
   /// The domains whose lists a look-up of the key, or a listing (nil), needs.
   func domainsNeeded(for key: Key?) -> [DomainName]
 }
@@ -72,10 +70,12 @@ extension SeparateContents {
 
 extension WholeContents {
   func isReadOnly(_ key: Key) -> Bool { false }
+}
 
-  /// A key stands for a domain.
-  func kind(of item: Changeset.Item, for key: Key) -> KeyEvent.Kind {
-    switch item.edit {
+extension Edit {
+  /// What the edit does to a key that stands for its domain.
+  var kindOfDomain: KeyEvent.Kind {
+    switch self {
     case .createDomain: .created
     case .removeDomain: .removed
     default: .changed
@@ -143,13 +143,12 @@ final class WholeEngine<Contents: WholeContents>: Engine {
     here.version = changeset.version
     var kinds: [Key: KeyEvent.Kind] = [:]
     for item in changeset.items {
-      for key in contents.keys(changedBy: item) {
-        let kind = contents.kind(of: item, for: key)
+      for (key, kind) in contents.changes(by: item) {
         kinds[key] = kind == .changed ? kinds[key] ?? kind : kind
       }
     }
     for location in changeset.invalidated {
-      for key in contents.keys(changedBy: Changeset.Item(location, .removeDomain)) {
+      for key in contents.changes(by: Changeset.Item(location, .removeDomain)).keys {
         kinds[key] = kinds[key] ?? .changed
       }
     }
