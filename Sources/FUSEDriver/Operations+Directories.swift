@@ -10,14 +10,15 @@ extension Operations {
       answerWithDriver(request) { driver, context throws(TreeError) in
         let (parent, name) = (NodeID(rawValue: parent), bytes(name))
         if let entry = try driver.createdEntry(context, parent, name) { return .made(entry) }
-        return .made(try driver.forest[parent].makeDirectory(parent, name, now: .now))
+        let tree = try driver.forest.changing(parent, name)
+        return .made(try tree.makeDirectory(parent, name, now: .now))
       }
     }
     table.rmdir = { request, parent, name in
       answerWithDriver(request) { driver, context throws(TreeError) in
         let (parent, name) = (NodeID(rawValue: parent), bytes(name))
         if try !driver.isGhost(context, parent, name) {
-          try driver.forest[parent].removeDirectory(parent, name, now: .now)
+          try driver.forest.changing(parent, name).removeDirectory(parent, name, now: .now)
         }
         return .done
       }

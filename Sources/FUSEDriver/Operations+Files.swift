@@ -37,9 +37,9 @@ extension Operations {
     table.flush = { request, node, _ in answer(request, node) { _, _ in .error(.noFunction) } }
     table.create = { request, parent, name, mode, info in
       answerWithDriver(request) { driver, context throws(TreeError) in
-        let parent = NodeID(rawValue: parent)
+        let (parent, name) = (NodeID(rawValue: parent), bytes(name))
         driver.writers.staleNames.noteProgress(of: context.header.thread)
-        if let entry = try driver.createdEntry(context, parent, bytes(name)) {
+        if let entry = try driver.createdEntry(context, parent, name) {
           return .created(entry, .none)
         }
         let flags = info?.pointee.flags ?? 0
@@ -48,8 +48,8 @@ extension Operations {
         how.truncating = flags & O_TRUNC != 0
         how.readsToo = flags & O_ACCMODE == O_RDWR
         how.mode = mode
-        let (entry, handle) = try driver.forest[parent].create(
-          parent, bytes(name), how, now: .now)
+        let tree = try driver.forest.changing(parent, name)
+        let (entry, handle) = try tree.create(parent, name, how, now: .now)
         return .created(entry, handle)
       }
     }

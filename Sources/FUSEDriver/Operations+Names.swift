@@ -45,7 +45,7 @@ extension Operations {
       answerWithDriver(request) { driver, context throws(TreeError) in
         let (parent, name) = (NodeID(rawValue: parent), bytes(name))
         if try !driver.isGhost(context, parent, name) {
-          try driver.forest[parent].unlink(parent, name, now: .now)
+          try driver.forest.changing(parent, name).unlink(parent, name, now: .now)
         }
         return .done
       }
@@ -73,8 +73,10 @@ extension Operations {
       }
     }
     table.symlink = { request, target, parent, name in
-      answer(request, parent) { tree, parent throws(TreeError) in
-        .made(try tree.makeLink(parent, bytes(name), to: bytes(target), now: .now))
+      answerWithDriver(request) { driver, _ throws(TreeError) in
+        let (parent, name) = (NodeID(rawValue: parent), bytes(name))
+        let tree = try driver.forest.changing(parent, name)
+        return .made(try tree.makeLink(parent, name, to: bytes(target), now: .now))
       }
     }
     table.readlink = { request, node in
@@ -83,12 +85,14 @@ extension Operations {
       }
     }
     table.mknod = { request, parent, name, mode, _ in
-      answer(request, parent) { tree, parent throws(TreeError) in
+      answerWithDriver(request) { driver, _ throws(TreeError) in
         guard mode & S_IFMT == S_IFREG else { return .error(.notPermitted) }
         var how = CreationFlags()
         how.exclusively = true
         how.mode = mode
-        let (entry, handle) = try tree.create(parent, bytes(name), how, now: .now)
+        let (parent, name) = (NodeID(rawValue: parent), bytes(name))
+        let tree = try driver.forest.changing(parent, name)
+        let (entry, handle) = try tree.create(parent, name, how, now: .now)
         tree.release(entry.node, handle, now: .now)
         return .made(entry)
       }

@@ -2,7 +2,8 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-/// One of the trees of a mount, as the driver sees it: it carries out the requests about its nodes.
+/// One of the trees of a mount, as the driver sees it: it carries out the requests about its nodes,
+/// but for those that make, remove and rename names (`Forest.changing`).
 ///
 /// `Tree` shows preferences; the comments of its methods say what each request does in detail.
 /// `ControlTree` shows directories and reports, and refuses changes with EACCES, those of the past
@@ -58,32 +59,8 @@ public protocol Branch: AnyObject {
   /// Carries out readlink(2).
   func readLink(_ id: NodeID) throws(TreeError) -> [UInt8]
 
-  /// Carries out open(2) with O_CREAT of a name that the kernel did not find. The handle is `.none`
-  /// unless a new key was made.
-  func create(
-    _ parent: NodeID, _ name: [UInt8], _ flags: CreationFlags, now: Moment
-  ) throws(TreeError) -> (entry: Entry, handle: HandleID)
-  /// Carries out the close(2) of a file that `create` made.
+  /// Carries out the close(2) of a file that `Tree.create` made.
   func release(_ id: NodeID, _ handle: HandleID, now: Moment)
-  /// Carries out mkdir(2).
-  func makeDirectory(_ parent: NodeID, _ name: [UInt8], now: Moment) throws(TreeError) -> Entry
-  /// Carries out symlink(2).
-  func makeLink(
-    _ parent: NodeID, _ name: [UInt8], to target: [UInt8], now: Moment
-  ) throws(TreeError) -> Entry
-  /// Carries out link(2). The directory must be of this tree: see `Forest.link`.
-  func link(
-    _ id: NodeID, _ parent: NodeID, _ name: [UInt8], now: Moment
-  ) throws(TreeError) -> Entry
-  /// Carries out unlink(2).
-  func unlink(_ parent: NodeID, _ name: [UInt8], now: Moment) throws(TreeError)
-  /// Carries out rmdir(2).
-  func removeDirectory(_ parent: NodeID, _ name: [UInt8], now: Moment) throws(TreeError)
-  /// Carries out renameat2(2). Both directories must be of this tree: see `Forest.rename`.
-  func rename(
-    _ oldParent: NodeID, _ oldName: [UInt8], to newParent: NodeID, _ newName: [UInt8],
-    _ mode: RenameMode, now: Moment
-  ) throws(TreeError)
 
   /// Carries out listxattr(2). Returns the names, each with a NUL behind it.
   func extendedAttributeNames(_ id: NodeID) throws(TreeError) -> [UInt8]

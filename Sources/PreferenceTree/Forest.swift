@@ -82,6 +82,15 @@ public final class Forest {
     return index < branches.count ? branches[index] : branches[0]
   }
 
+  /// Returns the tree of a node, which a request changes, or in which it makes, removes or renames
+  /// the name. Throws EACCES, and logs it, where that is the control directory, and EROFS where it is
+  /// the past.
+  public func changing(_ id: NodeID, _ name: [UInt8]) throws(TreeError) -> Tree {
+    if let tree = self[id] as? Tree { return tree }
+    let subject = String(decoding: name, as: UTF8.self)
+    throw (self[id] as? ControlTree)?.refusal(id, subject) ?? .missing
+  }
+
   /// Returns what a listing of the directory is to be made of before `list` is called with the same
   /// arguments; nil where the tree has one, or makes one quickly.
   package func listingNeeded(
@@ -176,7 +185,8 @@ public final class Forest {
       log(.refusal(sentence, error.errno))
       throw error
     }
-    try self[oldParent].rename(oldParent, oldName, to: newParent, newName, mode, now: now)
+    try changing(oldParent, oldName)
+      .rename(oldParent, oldName, to: newParent, newName, mode, now: now)
   }
 
   /// Carries out link(2). Throws EXDEV between two trees.
@@ -184,7 +194,7 @@ public final class Forest {
     _ id: NodeID, _ parent: NodeID, _ name: [UInt8], now: Moment
   ) throws(TreeError) -> Entry {
     try requireSameTree(id, parent)
-    return try self[id].link(id, parent, name, now: now)
+    return try changing(parent, name).link(id, parent, name, now: now)
   }
 
   private func requireSameTree(_ one: NodeID, _ other: NodeID) throws(TreeError) {

@@ -79,7 +79,8 @@ import Testing
   }
 
   private mutating func take(_ step: Step, _ round: Int) throws {
-    let (tree, name) = (forest[domain], Array(Self.key(round).string.utf8))
+    let name = Array(Self.key(round).string.utf8)
+    let tree = try forest.changing(domain, name)
     switch step {
     case .lookup: _ = try lookup(800 + round)
     case .forget:
@@ -100,9 +101,10 @@ import Testing
 
   @Test("a write to a removed file saves what was written, not the whole text")
   func removed() throws {
-    let made = try forest[domain].create(domain, Array("New".utf8), CreationFlags(), now: now)
-    let node = made.entry.node
-    try forest[domain].unlink(domain, Array("New".utf8), now: now)
+    let name = Array("New".utf8)
+    let tree = try forest.changing(domain, name)
+    let node = try tree.create(domain, name, CreationFlags(), now: now).entry.node
+    try tree.unlink(domain, name, now: now)
     let text = [UInt8](repeating: 65, count: 1 << 20)
     try forest[node].write(node, WriteRequest(text, at: 0), now: now)
     let whole = forest.saveChanges().count

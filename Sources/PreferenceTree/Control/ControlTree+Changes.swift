@@ -28,36 +28,7 @@ extension ControlTree {
     applied.append(changeset)
   }
 
-  func create(
-    _ parent: NodeID, _ name: [UInt8], _ flags: CreationFlags, now: Moment
-  ) throws(TreeError) -> (entry: Entry, handle: HandleID) { throw refusal(parent, text(name)) }
-
   func release(_ id: NodeID, _ handle: HandleID, now: Moment) {}
-
-  func makeDirectory(_ parent: NodeID, _ name: [UInt8], now: Moment) throws(TreeError) -> Entry {
-    throw refusal(parent, text(name))
-  }
-
-  func makeLink(
-    _ parent: NodeID, _ name: [UInt8], to target: [UInt8], now: Moment
-  ) throws(TreeError) -> Entry { throw refusal(parent, text(name)) }
-
-  func link(
-    _ id: NodeID, _ parent: NodeID, _ name: [UInt8], now: Moment
-  ) throws(TreeError) -> Entry { throw refusal(parent, text(name)) }
-
-  func unlink(_ parent: NodeID, _ name: [UInt8], now: Moment) throws(TreeError) {
-    throw refusal(parent, text(name))
-  }
-
-  func removeDirectory(_ parent: NodeID, _ name: [UInt8], now: Moment) throws(TreeError) {
-    throw refusal(parent, text(name))
-  }
-
-  func rename(
-    _ oldParent: NodeID, _ oldName: [UInt8], to newParent: NodeID, _ newName: [UInt8],
-    _ mode: RenameMode, now: Moment
-  ) throws(TreeError) { throw refusal(oldParent, text(oldName)) }
 
   func setExtendedAttribute(
     _ id: NodeID, _ name: String, _ value: [UInt8], now: Moment
@@ -70,6 +41,4 @@ extension ControlTree {
     if nodes[id]?.entry.isPast == true { throw .readOnly }
     if !name.hasPrefix("user.prefs.") { throw .unsupported }
   }
-
-  private func text(_ name: [UInt8]) -> String { String(decoding: name, as: UTF8.self) }
 }

@@ -8,13 +8,12 @@ import SystemCalls
 ///
 /// Promises: nothing in it can be made, changed or removed (EACCES), but `apply` takes documents that
 /// change preferences; copying tools may set times, modes and attributes of this program's own,
-/// which are not kept. A report's text is made when its
-/// name is looked up, which the kernel does for each open(2) and stat(2), because it keeps no
-/// entries of reports. A node has one text: where it differs from that of the last look-up, the name
-/// leads to a new node, with a new modification time and the same `st_ino`, as after a rename(2)
-/// over the file. So a process goes on reading the text that it began with; one of the history is
-/// given back when nobody has looked at the history for a minute, and made anew for who still reads
-/// it. A report that nobody asks for costs nothing.
+/// which are not kept. A report's text is made when its name is looked up, which the kernel does for
+/// each open(2) and stat(2), because it keeps no entries of reports. A node has one text: where it
+/// differs from that of the last look-up, the name leads to a new node, with a new modification time
+/// and the same `st_ino`, as after a rename(2) over the file. So a process goes on reading the text
+/// that it began with; one of the history is given back when nobody has looked at the history for a
+/// minute, and made anew for who still reads it. A report that nobody asks for costs nothing.
 ///
 /// Threads: the loop's alone.
 final class ControlTree {
