@@ -329,8 +329,8 @@ let package = Package(
     .testTarget(
       name: "DefaultsCommandTests",
       dependencies: [
-        "DefaultsCommand", "PreferenceHistory", "PreferenceModel", "PropertyList", "SystemCalls",
-        "Support", "defaults", "prefsd",
+        "DefaultsCommand", "PreferenceHistory", "PreferenceModel", "PreferenceSchemas",
+        "PropertyList", "SystemCalls", "Support", "defaults", "prefsd",
       ],
       swiftSettings: strict),
     .testTarget(

@@ -1,4 +1,5 @@
 import PreferenceDeclarations
+import PreferenceSchemas
 import PropertyList
 
 /// The preferences of other systems, as documents for `defaults apply`. Those of dconf and GSettings

@@ -1,3 +1,4 @@
+import PreferenceSchemas
 import PropertyList
 
 /// Writes values as texts of GVariants, which `dconf load` reads: the way back of what the module for

@@ -1,4 +1,5 @@
 import PreferenceModel
+import PreferenceSchemas
 import PropertyList
 
 /// `export --as dconf`: prints the user's domains as `dconf load /` reads them: a group for each

@@ -1,3 +1,4 @@
+import PreferenceSchemas
 import PropertyList
 import StoreAccess
 import SystemCalls

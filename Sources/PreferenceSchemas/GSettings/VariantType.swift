@@ -1,9 +1,9 @@
 import PropertyList
 
 /// Types of GVariant, by their signatures.
-enum VariantType {
+package enum VariantType {
   /// The numbers of each integer type.
-  static let bounds: [String: ClosedRange<WideInteger>] = [
+  package static let bounds: [String: ClosedRange<WideInteger>] = [
     "y": WideInteger(Int64(0))...WideInteger(Int64(UInt8.max)),
     "n": WideInteger(Int64(Int16.min))...WideInteger(Int64(Int16.max)),
     "q": WideInteger(Int64(0))...WideInteger(Int64(UInt16.max)),
@@ -15,7 +15,7 @@ enum VariantType {
   ]
 
   /// Whether the text is the signature of one type.
-  static func isComplete(_ text: String) -> Bool {
+  package static func isComplete(_ text: String) -> Bool {
     var rest = text[...]
     return skip(&rest, depth: 0) && rest.isEmpty
   }
@@ -40,7 +40,7 @@ enum VariantType {
 
   /// The types in that of a container: of the items of a tuple, of keys and values of a dictionary,
   /// of the elements of an array.
-  static func elements(of type: String) -> [String] {
+  package static func elements(of type: String) -> [String] {
     if type.hasPrefix("a"), !type.hasPrefix("a{") { return [String(type.dropFirst())] }
     var rest = type.dropFirst(type.hasPrefix("a{") ? 2 : 1)
     var types: [String] = []
@@ -53,7 +53,7 @@ enum VariantType {
   }
 
   /// Whether a value, as `VariantText` reads it, can be one of the type.
-  static func fits(_ value: Value, _ type: String) -> Bool {
+  package static func fits(_ value: Value, _ type: String) -> Bool {
     switch (type, value) {
     case ("b", .boolean), ("s", .string), ("o", .string), ("g", .string), ("v", _), ("d", .real),
       ("d", .integer), ("ay", .data):

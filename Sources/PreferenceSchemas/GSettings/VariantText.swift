@@ -1,8 +1,9 @@
 import PropertyList
 
 /// What is wrong with a text of another system.
-struct Malformed: Error {
-  let reason: String
+package struct Malformed: Error {
+  /// What is wrong, without a full stop.
+  package let reason: String
 
   init(_ reason: String) { self.reason = reason }
 }
@@ -21,7 +22,7 @@ struct Malformed: Error {
 /// It reads scalars, not characters: a quote ends a string also before a combining mark.
 ///
 /// Source: "GVariant Text Format" of the GLib manual.
-struct VariantText {
+package struct VariantText {
   private typealias Text = Substring.UnicodeScalarView
 
   private var rest: Text
@@ -31,13 +32,13 @@ struct VariantText {
   private var isText = false
 
   /// Returns the value of a text; nil for `nothing`, which is no value.
-  static func value(of text: some StringProtocol) throws(Malformed) -> Value? {
+  package static func value(of text: some StringProtocol) throws(Malformed) -> Value? {
     try value(of: text, isKept: false)
   }
 
   /// Returns the value of a text in the form in which programs that use GSettings have it in a
   /// mount.
-  static func kept(_ text: some StringProtocol) throws(Malformed) -> Value {
+  package static func kept(_ text: some StringProtocol) throws(Malformed) -> Value {
     guard let value = try value(of: text, isKept: true) else { throw Malformed("it has no value") }
     return value
   }

@@ -1,4 +1,3 @@
-import PreferenceSchemas
 import PropertyList
 
 /// Makes preference manifests of schemas of GSettings (`*.gschema.xml`): a manifest for each schema,
@@ -6,13 +5,14 @@ import PropertyList
 ///
 /// A key's type, range and choices become those of the manifest; integers get the bounds of their
 /// type. An enumeration becomes a string with choices, flags an array of such strings.
-struct GSettingsSchemas {
+package struct GSettingsSchemas {
   private var enumerations: [String: [String]] = [:]
   private var flags: [String: [String]] = [:]
-  private(set) var manifests: [(domain: String, manifest: ValueDictionary)] = []
+  /// The manifests of the schemas that were read, in their order.
+  package private(set) var manifests: [(domain: String, manifest: ValueDictionary)] = []
   private var schemas: [String: Known] = [:]
   /// The path of each schema, nil if it is relocatable, and the GVariant type of each of its keys.
-  private(set) var types: [(path: String?, keys: [String: String])] = []
+  package private(set) var types: [(path: String?, keys: [String: String])] = []
 
   /// What later schemas need of an earlier one.
   private struct Known {
@@ -33,9 +33,14 @@ struct GSettingsSchemas {
     var variantType: String { type ?? (entry["pfm_type"] == "array" ? "as" : "s") }
   }
 
+  /// Nothing has been read.
+  package init() {}
+
   /// Reads a file, after those that declare enumerations for it.
-  mutating func read(_ text: String) throws(Malformed) {
-    let root = try Markup.read(text)
+  package mutating func read(_ text: String) throws(Malformed) { try read(Markup.read(text)) }
+
+  /// Reads the element of a file, after those of the files that declare enumerations for it.
+  mutating func read(_ root: Markup.Element) throws(Malformed) {
     guard root.name == "schemalist" else { throw Malformed("<\(root.name)> is not <schemalist>") }
     for element in root.children {
       switch element.name {
