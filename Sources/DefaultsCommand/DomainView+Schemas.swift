@@ -6,8 +6,13 @@ import SystemCalls
 
 extension DomainView {
   /// The schema of the domain; nil if there is none. Cost: a stat(2) for each directory of schemas;
-  /// the owner is asked only if one of them has a schema of the domain.
-  var schema: Schema? { hasSchemaFile ? store.engine.schema(of: target.domain) : nil }
+  /// the owner is asked only if one of them has a schema of the domain, or may have one, because
+  /// schemas of GSettings are found by what is in their files.
+  var schema: Schema? {
+    let settings = store.surroundings.settingsDirectories
+    guard hasSchemaFile || settings.contains(where: Files.isDirectory) else { return nil }
+    return store.engine.schema(of: target.domain)
+  }
 
   /// Whether a directory of schemas has one of the domain, which may not be readable.
   var hasSchemaFile: Bool {

@@ -1,5 +1,6 @@
 import Glibc
 import PreferenceModel
+import PreferenceSchemas
 import PreferenceStore
 import StoreAccess
 import SystemCalls
@@ -13,7 +14,8 @@ import SystemCalls
 /// a directory, unless it lies on another machine or in a file system in user space, which may not
 /// answer. It also sees when files of the state directory are removed, when something is mounted over
 /// a directory (pam_mount, ecryptfs), and when configuration profiles, the certificates of their
-/// signers, fragments or vendors' lists may have changed.
+/// signers, fragments or vendors' lists may have changed, and when schemas of GSettings have been
+/// compiled, which is the last step where they are installed.
 ///
 /// Threads: the writer's alone; no lock.
 struct ListWatcher {
@@ -117,6 +119,19 @@ struct ListWatcher {
     return areAdditionsInDoubt
   }
 
+  /// Whether schemas of GSettings may have changed.
+  private var areSettingsInDoubt = false
+  /// Device and inode of the directories of schemas of GSettings when they were last watched; nil:
+  /// they have not been watched.
+  private var settings: [String: [UInt64]]?
+
+  /// Returns whether schemas of GSettings may have changed since this was last called, as far as
+  /// `changes` and `begin` have seen; then forgets it.
+  mutating func removeDoubtOfSettings() -> Bool {
+    defer { areSettingsInDoubt = false }
+    return areSettingsInDoubt
+  }
+
   /// When `changes` must be called although the descriptor is not readable; nil: never.
   var deadline: Instant? { [nextPoll, unclosed?.until].compactMap { $0 }.min() }
 
@@ -136,6 +151,7 @@ struct ListWatcher {
     if let watch {
       watchSigners(watch)
       for path in layout.vendorDirectories { watchVendors(path, watch) }
+      watchSettings(watch)
     }
     nextPoll = !directories.polls ? nil : Instant.now.advanced(milliseconds: Self.pollInterval)
     listed = listed.filter { directories.polled.contains($0.key) }
@@ -213,6 +229,18 @@ struct ListWatcher {
     directories.fragments.insert(path)
     followAdditionLinks(in: path, ".plist", watch)
     watchFragments(in: path, .vendor, watch)
+  }
+
+  /// Watches the directories of schemas of GSettings, or waits for them.
+  private mutating func watchSettings(_ watch: DirectoryWatch) {
+    var found: [String: [UInt64]] = [:]
+    for path in layout.settingsDirectories {
+      awaitLinks(on: path, watch)
+      if (try? watch.add(path)) != true { try? wait(for: path, watch) }
+      found[path] = Self.identity(path)
+    }
+    if let settings, settings != found { areSettingsInDoubt = true }
+    settings = found
   }
 
   /// Watches the directories of fragments that lie in a directory.
@@ -350,7 +378,7 @@ struct ListWatcher {
     if event.directory == layout.stateDirectory { isStateInDoubt = true }
     guard let name = event.name else {
       // A directory was removed or moved, or events were lost: all loaded lists are looked at.
-      look.before = []
+      (look.before, areSettingsInDoubt) = ([], true)
       return
     }
     let path = event.directory == "/" ? "/\(name)" : "\(event.directory)/\(name)"
@@ -362,6 +390,9 @@ struct ListWatcher {
       if Files.linkTarget(path) != nil { look.before = look.before ?? directories.watched }
     }
     if directories.linkedAdditions.contains(path) { areAdditionsInDoubt = true }
+    if name == MachineSchemas.compiled, settings?[event.directory] != nil {
+      areSettingsInDoubt = true
+    }
     let locations = locations(ofFile: name, in: event.directory)
     let isAddition = isAddition(event.directory, name)
     guard isAddition || !locations.isEmpty else { return }

@@ -273,6 +273,7 @@ final class Writer: Sendable {
     if watcher.removeDoubtOfAdditions() || store.lists.areProfilesOutdated {
       store.lists.refreshAdditions()
     }
+    if watcher.removeDoubtOfSettings() { store.lists.forgetMachineSchemas() }
     guard watcher.isStateInDoubt || revival.due.map({ $0 <= .now }) == true else { return }
     revival.attempt(store, log)
     watcher.watchState()

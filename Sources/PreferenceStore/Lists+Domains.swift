@@ -55,7 +55,8 @@ extension Lists {
       guard layout.hasLists(location.place) else { return nil }
       let path = layout.path(location)
       do throws(SystemError) {
-        return try Files.status(path).map { Timestamp($0.st_mtim) }
+        if let status = try Files.status(path) { return Timestamp(status.st_mtim) }
+        return location.place == .schema ? machineSchemas.modified(of: location.domain) : nil
       } catch  where error.errno == .linkLoop {
         return try Files.linkStatus(path).map { Timestamp($0.st_mtim) }
       }
@@ -91,6 +92,7 @@ extension Lists {
       try layout.domains(in: place)
     }
     if place.hasAdditions { loadAdditions(of: place) }
+    if place == .schema { found.formUnion(machineSchemas.domains) }
     state.withLock { state in
       let added = state.additions.all[place]?.settings
       // A domain that cannot be read is there, and says why.
@@ -105,7 +107,9 @@ extension Lists {
           }
         }
       }
-      for (location, domain) in state.domains.all where location.place == place {
+      // A schema that is no list is among the machine's, or was found by its id.
+      for (location, domain) in state.domains.all
+      where location.place == place && (place != .schema || domain.identity != nil) {
         if domain.snapshot.exists || !state.additions.added(location).isEmpty {
           found.insert(location.domain)
         } else if added?.unreadable[location.domain] == nil {

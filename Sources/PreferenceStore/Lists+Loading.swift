@@ -150,12 +150,17 @@ extension Lists {
     state.withLock { $0.pending[location] = pending }
   }
 
+  /// Whether a schema of GSettings describes the domain, if no list does.
+  private func isOfMachine(_ location: Location) -> Bool {
+    location.place == .schema && machineSchemas.has(location.domain)
+  }
+
   /// Whether there is no list, and the state of the list that there is; false and nil where that
   /// cannot be told.
   private func identity(_ location: Location) -> (isAbsent: Bool, FileIdentity?) {
     do throws(SystemError) {
       let identity = try ListFile(path: layout.path(location)).identity()
-      return (identity == nil, identity)
+      return (identity == nil && !isOfMachine(location), identity)
     } catch {
       return (false, nil)
     }
@@ -179,6 +184,10 @@ extension Lists {
       domain.identity = list.identity
       domain.size = Int(list.identity.size)
       if list.identity.size == 0, Self.isNew(list.identity) { domain.emptied = .now }
+    } else if location.place == .schema, let known = machineSchema(of: location.domain) {
+      // Without an identity, as it is no list: the look at changed lists passes it over.
+      base = known
+      domain.snapshot.exists = true
     }
     let kept = MetadataFile(path: layout.metadataPath(location)).read()
     let isOwn = domain.identity.map { $0.matches(kept?.identity) } ?? false
@@ -247,6 +256,26 @@ extension Lists {
     return ListFile.Contents(values: .decoded([:]), format: .xml, identity: identity)
   }
 
+  /// What a schema of GSettings says of the domain; nil: none describes it.
+  private func machineSchema(of domain: DomainName) -> LocationSnapshot.Base? {
+    guard let values = machineSchemas.manifest(of: domain) else { return nil }
+    var base = LocationSnapshot.Base()
+    base.values = ListValues(packingIfLarge: values)
+    if let modified = machineSchemas.modified(of: domain) { base.modified = modified }
+    return base
+  }
+
+  /// Has the schemas that are no lists looked for again, of domains that have none too: those of
+  /// GSettings may have changed. They are read when they are next asked for.
+  public func forgetMachineSchemas() {
+    state.withLock { state in
+      let locations = state.domains.locations.filter {
+        $0.place == .schema && state.domains[$0]?.identity == nil
+      }
+      state.forget(schemas: Set(locations))
+    }
+  }
+
   /// Notes a list as it was read or written, for the next owner.
   func noteLook(
     _ location: Location, _ values: ListValues, _ identity: FileIdentity?, isFirst: Bool,
@@ -284,6 +313,16 @@ extension LocationSnapshot.Base {
 }
 
 extension StoreState {
+  /// Forgets schemas, and has their readers look again.
+  mutating func forget(schemas locations: Set<Location>) {
+    for location in locations { domains[location] = nil }
+    // What is being read is as it was before.
+    directories.appearances += 1
+    var changeset = Changeset(time: .now)
+    changeset.invalidated = locations
+    enqueue(PendingNotice(changeset))
+  }
+
   /// Adopts a location that was read, with the replayed edits on top; one that is loaded already
   /// stays.
   /// - Parameter unseen: earlier changes that the list lacks (`ListOwners.resume`).

@@ -25,6 +25,10 @@ extension Lists {
     do {
       guard try isChanged(location, since: known) else { return }
       list = try self.list(location)
+      // A schema of GSettings may count instead, which another thread reads.
+      if list == nil, location.place == .schema {
+        return state.withLock { $0.forget(schemas: [location]) }
+      }
     } catch {
       if known.failure == error { return }
       log("\(error)")

@@ -1,4 +1,5 @@
 import PreferenceModel
+import PreferenceSchemas
 import PropertyList
 import StoreAccess
 import Synchronization
@@ -26,6 +27,8 @@ public final class Lists: Sendable {
   /// Reads configuration profiles; nil: there are none.
   let profiles: (any ProfileReading)?
   let fragments: FragmentReader
+  /// The schemas of domains that have no list of their own.
+  let machineSchemas: MachineSchemas
   /// Held while the additions of a place are read for the first time.
   let readingAdditions = Mutex(())
   /// Called with a managed place that is new, or whose additions may be different ones.
@@ -50,6 +53,7 @@ public final class Lists: Sendable {
     (self.layout, self.profiles, self.seen) = (layout, profiles, seen)
     (self.isReadOnly, self.log) = (isReadOnly, log)
     fragments = FragmentReader(layout)
+    machineSchemas = MachineSchemas(layout.settingsDirectories, log: log)
     changeNumber = state.changeNumber
     self.state = Mutex(state)
   }

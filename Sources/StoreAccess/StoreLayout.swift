@@ -23,6 +23,8 @@ public struct StoreLayout: Sendable {
   public let vendorDirectories: [String]
   /// The directories of schemas, the one that counts first.
   public let schemaDirectories: [String]
+  /// The directories of schemas of GSettings, the one that counts first.
+  public let settingsDirectories: [String]
   private let hostDirectory: String
   private let managedDirectory: String
   private let ownManagedDirectory: String
@@ -31,7 +33,8 @@ public struct StoreLayout: Sendable {
   public init(
     userDirectory: String, systemDirectory: String, stateDirectory: String,
     hostIdentifier: String, userName: String, globalName: String = ".GlobalPreferences",
-    vendorDirectories: [String] = [], schemaDirectories: [String] = []
+    vendorDirectories: [String] = [], schemaDirectories: [String] = [],
+    settingsDirectories: [String] = []
   ) {
     self.userDirectory = userDirectory
     self.systemDirectory = systemDirectory
@@ -41,6 +44,7 @@ public struct StoreLayout: Sendable {
     self.globalName = globalName
     self.vendorDirectories = vendorDirectories
     self.schemaDirectories = schemaDirectories
+    self.settingsDirectories = settingsDirectories
     hostDirectory = userDirectory + "/ByHost"
     managedDirectory = systemDirectory + "/managed"
     ownManagedDirectory = managedDirectory + "/" + userName

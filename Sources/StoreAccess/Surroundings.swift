@@ -260,9 +260,21 @@ public struct Surroundings: Sendable {
   /// The directories of schemas, the one that counts first: that of the machine's lists, then
   /// `preferences/schemas` in the directories of data.
   public var schemaDirectories: [String] {
-    let data = other.map { [$0.home + "/.local/share"] + Self.machineDataDirectories }
-    return [systemDirectory + "/schemas"]
-      + (data ?? Self.dataDirectories).map { $0 + "/preferences/schemas" }
+    [systemDirectory + "/schemas"] + ownDataDirectories.map { $0 + "/preferences/schemas" }
+  }
+
+  /// The directories of schemas of GSettings, the one that counts first, where GLib looks for them:
+  /// those of `$GSETTINGS_SCHEMA_DIR`, as far as their paths are absolute, then `glib-2.0/schemas` in
+  /// the directories of data.
+  public var settingsDirectories: [String] {
+    let set = other == nil ? Environment.variable("GSETTINGS_SCHEMA_DIR") ?? "" : ""
+    return set.split(separator: ":").map(String.init).filter { $0.hasPrefix("/") }
+      + ownDataDirectories.map { $0 + "/glib-2.0/schemas" }
+  }
+
+  /// The directories of data of the store's user.
+  private var ownDataDirectories: [String] {
+    other.map { [$0.home + "/.local/share"] + Self.machineDataDirectories } ?? Self.dataDirectories
   }
 
   /// The file name of the user's list of the global domain, without `.plist`. In a store of
@@ -304,7 +316,8 @@ extension StoreLayout {
       stateDirectory: surroundings.stateDirectory,
       hostIdentifier: surroundings.hostIdentifier, userName: surroundings.userName,
       globalName: surroundings.globalName, vendorDirectories: Surroundings.vendorDirectories,
-      schemaDirectories: surroundings.schemaDirectories)
+      schemaDirectories: surroundings.schemaDirectories,
+      settingsDirectories: surroundings.settingsDirectories)
     if userName.isEmpty { noteUnknownUser() }
   }
 }

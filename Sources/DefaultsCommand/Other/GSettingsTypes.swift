@@ -14,9 +14,7 @@ struct GSettingsTypes {
   /// Reads the schemas where GLib looks for them: in `$GSETTINGS_SCHEMA_DIR`, and in
   /// `glib-2.0/schemas` in the directories of data.
   static func ofMachine() -> GSettingsTypes {
-    let set = Environment.variable("GSETTINGS_SCHEMA_DIR") ?? ""
-    let data = Surroundings.dataDirectories.map { $0 + "/glib-2.0/schemas" }
-    return GSettingsTypes(set.split(separator: ":").map(String.init) + data)
+    GSettingsTypes(Surroundings().settingsDirectories)
   }
 
   /// Reads the schemas in the directories, of which an earlier one counts.

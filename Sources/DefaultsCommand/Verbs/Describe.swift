@@ -13,7 +13,7 @@ enum Describe {
       try arguments.end()
       return try search(for: word)
     }
-    let target = try Target(&arguments)
+    var target = try Target(&arguments)
     let key = arguments.isEmpty ? nil : Key(try arguments.removeNext())
     try arguments.end()
     let store = try Refusal.wrapping("Could not describe \(target.name)") {
@@ -21,6 +21,10 @@ enum Describe {
     }
     let schema = try schema(of: target, store)
     let engine = store.engine
+    let domain = described(target.domain, engine)
+    if domain != target.domain {
+      (target.domain, target.name) = (domain, domain.string.printable())
+    }
     let text = try Refusal.wrapping("Could not describe \(target.name)") {
       () throws(EngineError) -> String? in
       if let key { return try engine.description(of: key, in: target.domain) }
@@ -49,6 +53,14 @@ enum Describe {
       Instant.sleep(milliseconds: 20)
     }
     throw Refusal("There is no schema of the domain \(target.name)")
+  }
+
+  /// The domain that the schema found for a domain describes: a schema of GSettings is found by its
+  /// id too, which may be another name than that of its path.
+  private static func described(_ domain: DomainName, _ engine: SearchEngine) -> DomainName {
+    let manifest = try? engine.places.values(at: Location(.schema, domain))
+    guard case .string(let path)? = manifest?["prefs_path"] else { return domain }
+    return GSettingsPath.domain(of: path).map { DomainName($0) } ?? domain
   }
 
   private static func text(

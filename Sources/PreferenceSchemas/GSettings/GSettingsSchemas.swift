@@ -5,6 +5,9 @@ import PropertyList
 ///
 /// A key's type, range and choices become those of the manifest; integers get the bounds of their
 /// type. An enumeration becomes a string with choices, flags an array of such strings.
+///
+/// As those `ofFiles`, keys are described as the module for GSettings programs keeps them in a mount
+/// (`VariantText.kept`): bytes are numbers, and what JSON has no form for is of any type.
 package struct GSettingsSchemas {
   private var enumerations: [String: [String]] = [:]
   private var flags: [String: [String]] = [:]
@@ -19,8 +22,9 @@ package struct GSettingsSchemas {
     var base: String?
     /// The schema of its children, if it is a list.
     var list: String?
-    /// Its keys and those of its bases.
+    /// Its keys and those of its bases, and their order: those of bases first.
     var keys: [String: KnownKey] = [:]
+    var order: [String] = []
   }
 
   private struct KnownKey {
@@ -33,8 +37,10 @@ package struct GSettingsSchemas {
     var variantType: String { type ?? (entry["pfm_type"] == "array" ? "as" : "s") }
   }
 
+  private let isOfFiles: Bool
+
   /// Nothing has been read.
-  package init() {}
+  package init(ofFiles isOfFiles: Bool = false) { self.isOfFiles = isOfFiles }
 
   /// Reads a file, after those that declare enumerations for it.
   package mutating func read(_ text: String) throws(Malformed) { try read(Markup.read(text)) }
@@ -117,13 +123,14 @@ package struct GSettingsSchemas {
         if known.keys[name] != nil { throw Malformed("\(id): \(name) is there already") }
         let entry = try key(child, name, "\(id) \(name)")
         known.keys[name] = KnownKey(type: child.attributes["type"], entry: entry)
+        known.order.append(name)
         subkeys.append(.dictionary(entry))
       case "override":
         guard element.attributes["extends"] != nil, var old = known.keys[name] else {
           throw Malformed("\(id): there is no \(name) to override")
         }
-        old.entry["pfm_default"] = nil
         try addDefault([child], old.type, to: &old.entry, "\(id) \(name)")
+        known.keys[name] = old
         subkeys.append(.dictionary(old.entry))
       default: throw Malformed("\(id): <\(child.name)> is not allowed in <schema>")
       }
@@ -150,7 +157,7 @@ package struct GSettingsSchemas {
     guard let base = schemas[name] else {
       throw Malformed("\(id) extends \(name), which is not there")
     }
-    known.keys = base.keys
+    (known.keys, known.order) = (base.keys, base.order)
     guard let list = known.list else {
       known.list = base.list
       return known
@@ -168,6 +175,24 @@ package struct GSettingsSchemas {
     guard path.hasPrefix("/"), path.hasSuffix("/"), path.firstRange(of: "//") == nil else {
       throw Malformed("\(id): the path must begin and end with a slash, and have no two together")
     }
+  }
+
+  // MARK: - What was read
+
+  /// The keys of a schema and of its bases, as entries of a manifest; none if it is not there.
+  func entries(of id: String) -> [ValueDictionary] {
+    let known = schemas[id]
+    return known?.order.compactMap { known?.keys[$0]?.entry } ?? []
+  }
+
+  /// Gives a key of a schema the default of a file `*.gschema.override`. One that does not fit, or of
+  /// a key that is not there, changes nothing, as in GLib.
+  mutating func setFallback(_ text: String, of key: String, in id: String) {
+    guard var known = schemas[id]?.keys[key],
+      let value = try? fallback(text, known.type, known.entry)
+    else { return }
+    known.entry["pfm_default"] = value
+    schemas[id]?.keys[key] = known
   }
 
   // MARK: - Keys
@@ -226,11 +251,12 @@ package struct GSettingsSchemas {
     guard VariantType.isComplete(type) else {
       throw Malformed("\(subject): \"\(type)\" is no type")
     }
+    if isOfFiles, VariantType.hasOtherForm(type) { return }
     switch type {
     case "b": entry["pfm_type"] = "boolean"
     case "d": entry["pfm_type"] = "real"
     case "s", "o", "g": entry["pfm_type"] = "string"
-    case "ay": entry["pfm_type"] = "data"
+    case "ay" where !isOfFiles: entry["pfm_type"] = "data"
     case "y", "n", "q", "i", "u", "x", "t", "h":
       entry["pfm_type"] = "integer"
       if let bounds = VariantType.bounds[type] {
@@ -239,7 +265,8 @@ package struct GSettingsSchemas {
       }
     case "v": break
     case _ where type.hasPrefix("m"): try add(String(type.dropFirst()), to: &entry, subject)
-    case _ where type.hasPrefix("a{s"): entry["pfm_type"] = "dictionary"
+    case _ where type.hasPrefix("a{s") || isOfFiles && type.hasPrefix("a{"):
+      entry["pfm_type"] = "dictionary"
     case _ where type.hasPrefix("a") && !type.hasPrefix("a{"):
       var element: ValueDictionary = [:]
       try add(String(type.dropFirst()), to: &element, subject)
@@ -314,25 +341,29 @@ package struct GSettingsSchemas {
     _ elements: [Markup.Element], _ type: String?, to entry: inout ValueDictionary,
     _ subject: String
   ) throws(Malformed) {
-    let text = elements.first?.text ?? ""
     if let category = elements.first?.attributes["l10n"], !["messages", "time"].contains(category) {
       throw Malformed("\(subject): \(category) is no category of translations")
     }
     do throws(Malformed) {
-      guard let value = try VariantText.value(of: text) else {
-        guard type?.hasPrefix("m") == true else {
-          throw Malformed("only a type that begins with m has the value nothing")
-        }
-        return
-      }
-      if let type, !VariantType.fits(value, type) {
-        throw Malformed("it is not of type \(type)")
-      }
-      try checkChoice(value, entry)
-      entry["pfm_default"] = value
+      entry["pfm_default"] = try fallback(elements.first?.text ?? "", type, entry)
     } catch {
       throw Malformed("\(subject): its default: \(error.reason)")
     }
+  }
+
+  /// The default with that text; nil: it has none.
+  private func fallback(
+    _ text: String, _ type: String?, _ entry: ValueDictionary
+  ) throws(Malformed) -> Value? {
+    guard let value = try VariantText.value(of: text) else {
+      guard type?.hasPrefix("m") == true else {
+        throw Malformed("only a type that begins with m has the value nothing")
+      }
+      return nil
+    }
+    if let type, !VariantType.fits(value, type) { throw Malformed("it is not of type \(type)") }
+    try checkChoice(value, entry)
+    return isOfFiles ? try VariantText.kept(text) : value
   }
 
   /// A default is in its range and one of the choices.

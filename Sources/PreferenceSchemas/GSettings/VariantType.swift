@@ -52,6 +52,15 @@ package enum VariantType {
     return types
   }
 
+  /// Whether JSON has no form for values of the type: a file has the text of the GVariant.
+  static func hasOtherForm(_ type: String) -> Bool {
+    switch type.first {
+    case "v", "h", "m": true
+    case "a": type.hasPrefix("a{") && !"sog".contains(type.dropFirst(2).first ?? "v")
+    default: false
+    }
+  }
+
   /// Whether a value, as `VariantText` reads it, can be one of the type.
   package static func fits(_ value: Value, _ type: String) -> Bool {
     switch (type, value) {
