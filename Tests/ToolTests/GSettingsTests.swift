@@ -8,29 +8,42 @@ import Testing
     URL(fileURLWithPath: #filePath).deletingLastPathComponent()
     .deletingLastPathComponent().deletingLastPathComponent().path + "/Sources/GSettingsBackend"
 
-  /// Commands that build the module, and a schema with a key of each kind of type.
-  private static let prepare = """
-    exec 2>&1; R=$(realpath $C/..); mkdir $R/module $R/gschemas
-    clang -shared -fPIC -std=gnu11 -Wall -Wextra -Werror \(sources)/*.c \
-      -o $R/module/libprefsfs-gsettings.so $(pkg-config --cflags --libs gio-2.0)
-    cat > $R/gschemas/t.gschema.xml <<'END'
-    <schemalist><schema id="org.t.a" path="/org/t/a/">
-    <key name="width" type="i"><default>4</default></key>
-    <key name="name" type="s"><default>'x'</default></key>
-    <key name="on" type="b"><default>false</default></key>
-    <key name="size" type="d"><default>1.5</default></key>
-    <key name="list" type="as"><default>[]</default></key>
-    <key name="pair" type="(si)"><default>('a', 1)</default></key>
-    <key name="dict" type="a{sv}"><default>{}</default></key>
-    <key name="maybe" type="mi"><default>nothing</default></key>
-    </schema><schema id="org.t.p"><key name="k" type="s"><default>''</default></key></schema>
-    </schemalist>
-    END
-    glib-compile-schemas $R/gschemas; export GSETTINGS_SCHEMA_DIR=$R/gschemas PREFSFS_MOUNT=$M
-    export GSETTINGS_BACKEND=prefsfs GIO_EXTRA_MODULES=$R/module XDG_RUNTIME_DIR=$R/run
-    get() { gsettings get org.t.a $1; }; set_() { gsettings set org.t.a "$1" "$2"; }
+  /// Commands that have programs use the module; `$R` is the root of the sandbox.
+  static let environment = """
+    exec 2>&1; R=$(realpath $C/..); export GSETTINGS_BACKEND=prefsfs GIO_EXTRA_MODULES=$R/module
+    export PREFSFS_MOUNT=$M XDG_RUNTIME_DIR=$R/run
 
     """
+
+  /// Commands that build the module, and have programs use it.
+  static let build =
+    environment + """
+      mkdir $R/module
+      clang -shared -fPIC -std=gnu11 -Wall -Wextra -Werror \(sources)/*.c \
+        -o $R/module/libprefsfs-gsettings.so $(pkg-config --cflags --libs gio-2.0)
+
+      """
+
+  /// Commands that build the module, and a schema with a key of each kind of type.
+  private static let prepare =
+    build + """
+      mkdir $R/gschemas; cat > $R/gschemas/t.gschema.xml <<'END'
+      <schemalist><schema id="org.t.a" path="/org/t/a/">
+      <key name="width" type="i"><default>4</default></key>
+      <key name="name" type="s"><default>'x'</default></key>
+      <key name="on" type="b"><default>false</default></key>
+      <key name="size" type="d"><default>1.5</default></key>
+      <key name="list" type="as"><default>[]</default></key>
+      <key name="pair" type="(si)"><default>('a', 1)</default></key>
+      <key name="dict" type="a{sv}"><default>{}</default></key>
+      <key name="maybe" type="mi"><default>nothing</default></key>
+      </schema><schema id="org.t.p"><key name="k" type="s"><default>''</default></key></schema>
+      </schemalist>
+      END
+      glib-compile-schemas $R/gschemas; export GSETTINGS_SCHEMA_DIR=$R/gschemas
+      get() { gsettings get org.t.a $1; }; set_() { gsettings set org.t.a "$1" "$2"; }
+
+      """
 
   @Test("values that programs set are files with their types, and files are programs' values")
   func values() throws {
