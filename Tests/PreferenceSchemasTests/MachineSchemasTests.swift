@@ -191,7 +191,8 @@ import Testing
       ("a{sv}", "{'a': <1>}", .dictionary, ["a": "<1>"]), ("v", "<1>", nil, "<1>"),
       ("mi", "3", nil, 3), ("mi", "nothing", nil, nil), ("h", "2", nil, 2),
       ("a{is}", "{1: 'a'}", nil, "{1: 'a'}"), ("aay", "[b'a']", .array, [[97, 0]]),
-      ("av", "[<1>]", .array, ["<1>"]),
+      ("av", "[<1>]", .array, ["<1>"]), ("ami", "[@mi 3]", nil, "[@mi 3]"),
+      ("aa{us}", "[{1: 'a'}]", nil, "[{1: 'a'}]"),
     ] as [(String, String, Kind?, Value?)])
   func types(_ type: String, _ fallback: String, _ kind: Kind?, _ value: Value?) throws {
     let machine = try Machine([

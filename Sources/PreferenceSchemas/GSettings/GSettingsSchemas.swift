@@ -6,7 +6,7 @@ import PropertyList
 /// A key's type, range and choices become those of the manifest; integers get the bounds of their
 /// type. An enumeration becomes a string with choices, flags an array of such strings.
 ///
-/// As those `ofFiles`, keys are described as the module for GSettings programs keeps them in a mount
+/// As those `ofFiles`, keys are described as programs that use GSettings have them in a mount
 /// (`VariantText.kept`): bytes are numbers, and what JSON has no form for is of any type.
 package struct GSettingsSchemas {
   private var enumerations: [String: [String]] = [:]
@@ -251,7 +251,7 @@ package struct GSettingsSchemas {
     guard VariantType.isComplete(type) else {
       throw Malformed("\(subject): \"\(type)\" is no type")
     }
-    if isOfFiles, VariantType.hasOtherForm(type) { return }
+    if isOfFiles, VariantType.mayBeText(type) { return }
     switch type {
     case "b": entry["pfm_type"] = "boolean"
     case "d": entry["pfm_type"] = "real"

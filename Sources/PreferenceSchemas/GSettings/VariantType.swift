@@ -52,13 +52,10 @@ package enum VariantType {
     return types
   }
 
-  /// Whether JSON has no form for values of the type: a file has the text of the GVariant.
-  static func hasOtherForm(_ type: String) -> Bool {
-    switch type.first {
-    case "v", "h", "m": true
-    case "a": type.hasPrefix("a{") && !"sog".contains(type.dropFirst(2).first ?? "v")
-    default: false
-    }
+  /// Whether a file may have values of the type as texts of GVariants (`VariantText.kept`).
+  static func mayBeText(_ type: String) -> Bool {
+    type == "v" || type == "h" || type.contains("m")
+      || type.split(separator: "{").dropFirst().contains { !"sog".contains($0.first ?? "v") }
   }
 
   /// Whether a value, as `VariantText` reads it, can be one of the type.
