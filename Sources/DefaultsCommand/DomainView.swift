@@ -18,7 +18,7 @@ struct StoreView {
   /// exist, unless it is below the directory of the machine's lists.
   /// - Parameters:
   ///   - directory: the directory of the store; nil: the user's own store.
-  ///   - isBrief: false for a command that waits for changes (a `Member`, not a `BriefClient`).
+  ///   - isBrief: false for a command that waits for changes.
   ///   - via: the way of the command's changes, for the history.
   init(
     _ directory: String? = nil, isBrief: Bool = true, via: ChangeSource.Via = .command
@@ -46,13 +46,9 @@ struct StoreView {
     _ surroundings: Surroundings, isBrief: Bool = true, via: ChangeSource.Via = .command
   ) throws(EngineError) {
     self.surroundings = surroundings
-    guard isBrief else {
-      places = try Member(clientOf: surroundings) {
-        Output.write(line: "defaults: \($0)", to: .errors)
-      }
-      return
+    let client = try Member(clientOf: surroundings, isBrief: isBrief, via: via) {
+      Output.write(line: "defaults: \($0)", to: .errors)
     }
-    let client = BriefClient(surroundings, via: via)
     // It stays until the process ends: releasing what it has would only cost time.
     _ = Unmanaged.passRetained(client)
     places = client

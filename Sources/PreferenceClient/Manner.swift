@@ -8,6 +8,12 @@ extension Member {
     /// Whether `Member.init` succeeds although there is no owner at first, unless there can be none
     /// later (`OwnerSearch.mayPass`). The process then goes on looking for one.
     public var isLasting = false
+    /// Whether the process asks a few things and ends (`defaults`). It starts no thread, and connects
+    /// with its first request: a look-up of a key, or a change, is one round trip then. It asks the
+    /// owner for each key, and copies a location only when it is asked for all keys of it. A change
+    /// returns when every mount shows it. Observers are never called. Where no owner can be had,
+    /// every later request fails at once with the same error, `.ownerGone`.
+    public var isBrief = false
     /// Whether the process receives notices itself, when `MountCoordinator.noticeDescriptor` can be
     /// read, in place of a thread of the link.
     public var hasLoop = false
@@ -18,6 +24,9 @@ extension Member {
     /// The number of a predecessor, for which this process goes on; nil: it has none. It hears of
     /// every change, because the kernel may have what the predecessor had asked for.
     public var client: UInt64?
+    /// The way of this process's changes, for the history; nil: the owner tells it by the program's
+    /// name.
+    public var via: ChangeSource.Via?
     /// Starts an owner, and returns when it answers; nil: this process starts none.
     public var start: (@Sendable () throws(EngineError) -> Void)?
 

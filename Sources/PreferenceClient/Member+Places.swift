@@ -1,4 +1,5 @@
 import PreferenceModel
+import PreferenceProtocol
 import PropertyList
 import Synchronization
 import SystemCalls
@@ -9,6 +10,9 @@ extension Member {
   public var isFresh: Bool {
     withGauge { $0.isFresh } ?? false
   }
+
+  /// See `Manner`.
+  private var isBrief: Bool { succession.search.isBrief }
 
   /// Reads the gauge of the present owner; nil if there is none.
   @inline(__always)
@@ -28,14 +32,18 @@ extension Member {
     _ key: Key, in locations: [Location]
   ) throws(EngineError) -> LocatedValue? {
     if queue.hasChanges { return try findInTurn(key, in: locations) }
-    return try succession.read { places throws(EngineError) in
+    let first = isBrief ? Request.find(key, locations) : nil
+    return try succession.read(first: first) { places throws(EngineError) in
       try places.findFirst(key, in: locations)
     }
   }
 
   /// The key's value as the owner has it, without posted changes.
   private func stored(_ key: Key, at location: Location) throws(EngineError) -> StoredValue? {
-    try succession.read { places throws(EngineError) in try places.find(key, at: location) }
+    let first = isBrief ? Request.find(key, [location]) : nil
+    return try succession.read(first: first) { places throws(EngineError) in
+      try places.find(key, at: location)
+    }
   }
 
   public func keys(at location: Location) throws(EngineError) -> [Key] {
@@ -136,9 +144,12 @@ extension Member {
   func apply(
     _ intents: [Intent], by author: Author, origin: Origin, until deadline: Instant
   ) throws(EngineError) -> Changeset {
-    let source = source
-    return try succession.ask(until: deadline) { places throws(EngineError) in
-      try places.apply(intents, by: author, origin: origin, from: source, until: deadline)
+    let answering: Request.Answering =
+      isBrief ? .whenSettled : succession.hasMounts.load(ordering: .relaxed) ? .inTwoSteps : .atOnce
+    let request = Request.apply(
+      serial: origin.serial, author, deadline: deadline, answering, intents, source)
+    return try succession.ask(until: deadline, first: request) { places throws(EngineError) in
+      try places.apply(request, serial: origin.serial, until: deadline)
     }
   }
 
@@ -146,6 +157,10 @@ extension Member {
     _ intents: [Intent], by author: Author, done: @escaping @Sendable (EngineError?) -> Void
   ) {
     if isReadOnly { return done(EngineError(.readOnly, "mounted with -o ro")) }
+    if isBrief {
+      do throws(EngineError) { _ = try apply(intents, by: author) } catch { return done(error) }
+      return done(nil)
+    }
     if ForkedProcess.isCopy { return done(Succession.copyError.about(intents)) }
     queue.post(intents, by: author, done: done)
   }

@@ -83,22 +83,26 @@ public final class Member: PersistentPlaces, DurabilityService, ReportService {
 
   /// Finds an owner, and starts one if it may. Throws `.owned` after 5 s without one (it may be
   /// stopped), unless the process is a lasting one; throws other errors at once, e.g. that the
-  /// owner speaks another version of the messages, or why `prefsd` could not be started.
+  /// owner speaks another version of the messages, or why `prefsd` could not be started. In a
+  /// process that asks a few things and ends, the first request does that.
   /// - Parameter log: receives lines for people.
   public init(
     _ surroundings: Surroundings, _ manner: Manner, log: @escaping @Sendable (LogLine) -> Void
   ) throws(EngineError) {
-    ForkedProcess.watch()
+    if !manner.isBrief { ForkedProcess.watch() }
     isReadOnly = manner.isReadOnly
     receiver = try EngineError.wrapping { () throws(SystemError) in
       manner.hasLoop ? try DescriptorSet() : nil
     }
     let search = OwnerSearch(
-      surroundings, isBrief: false, hearsAll: manner.hearsAll || manner.client != nil,
-      client: manner.client, startsThreads: !manner.hasLoop, start: manner.start)
+      surroundings, isBrief: manner.isBrief, hearsAll: manner.hearsAll || manner.client != nil,
+      client: manner.client, startsThreads: !manner.hasLoop && !manner.isBrief,
+      start: manner.start)
     client = search.client
     succession = Succession(search, isLasting: manner.isLasting, log: log)
     queue = PostQueue(succession, client: search.client, log: log)
+    state.withLock { $0.source = manner.via.map { ChangeSource($0) } }
+    if manner.isBrief { return }
     try succession.begin { [weak self] owner, known throws(EngineError) in
       guard let self else { return owner.close() }
       try adopt(owner, known)

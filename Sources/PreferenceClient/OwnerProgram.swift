@@ -91,14 +91,16 @@ extension Member {
   /// Creates the places of a store for a process that starts `prefsd` if there is no owner. Throws
   /// what `init` throws.
   /// - Parameters:
-  ///   - isLasting, hearsAll: see `Manner`.
+  ///   - isLasting, isBrief, hearsAll, via: see `Manner`.
   ///   - log: receives lines for people.
   public convenience init(
-    clientOf surroundings: Surroundings, isLasting: Bool = false, hearsAll: Bool = false,
+    clientOf surroundings: Surroundings, isLasting: Bool = false, isBrief: Bool = false,
+    hearsAll: Bool = false, via: ChangeSource.Via? = nil,
     log: @escaping @Sendable (LogLine) -> Void
   ) throws(EngineError) {
     var manner = Manner()
-    (manner.isLasting, manner.hearsAll) = (isLasting, hearsAll)
+    (manner.isLasting, manner.isBrief) = (isLasting, isBrief)
+    (manner.hearsAll, manner.via) = (hearsAll, via)
     manner.start = { () throws(EngineError) in try OwnerProgram.start(surroundings) }
     try self.init(surroundings, manner, log: log)
   }

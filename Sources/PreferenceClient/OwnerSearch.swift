@@ -21,7 +21,8 @@ final class OwnerSearch: Sendable {
   let client: UInt64
   private let start: (@Sendable () throws(EngineError) -> Void)?
   private let startsThreads: Bool
-  private let isBrief: Bool
+  /// See `Member.Manner`.
+  let isBrief: Bool
   private let hearsAll: Bool
   private let pace = Mutex(Pace())
 
@@ -35,8 +36,7 @@ final class OwnerSearch: Sendable {
 
   /// - Parameters:
   ///   - start: starts an owner, and returns when it answers; nil: this process starts none.
-  ///   - isBrief: see `RemotePlaces`.
-  ///   - hearsAll: see `Member.Manner`.
+  ///   - isBrief, hearsAll: see `Member.Manner`.
   ///   - client: the number of a predecessor of this process; nil: a new one.
   ///   - startsThreads: see `RemotePlaces`.
   init(
@@ -50,13 +50,15 @@ final class OwnerSearch: Sendable {
 
   /// Connects to the owner; nil if none answers.
   /// - Parameters:
-  ///   - first: see `RemotePlaces`.
+  ///   - first: see `RemotePlaces`. A change is not sent so where an owner only reads, which would
+  ///     end.
   ///   - ended: is called once, when the owner is gone.
   func connect(
     first: Request? = nil, ended: @escaping @Sendable () -> Void
   ) throws(EngineError) -> RemotePlaces? {
     let patience = Instant.now.advanced(milliseconds: Self.greetingPatience)
     let identity = surroundings.identity
+    let first = first?.isChange == true && surroundings.stateObstacle != nil ? nil : first
     var refusal: EngineError?
     for path in surroundings.ownerSocketPaths {
       do throws(EngineError) {
@@ -138,4 +140,8 @@ final class OwnerSearch: Sendable {
 
   /// Notes that an owner was found, so that the pauses between starts begin anew.
   func noteFound() { pace.withLock { $0.pause = 0 } }
+}
+
+extension Request {
+  fileprivate var isChange: Bool { if case .apply = self { true } else { false } }
 }

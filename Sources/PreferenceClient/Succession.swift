@@ -1,4 +1,5 @@
 import PreferenceModel
+import PreferenceProtocol
 import Synchronization
 import SystemCalls
 
@@ -11,8 +12,12 @@ import SystemCalls
 /// Threads: any; the seeker looks for the next owner, a thread that ends when there is one. Locks:
 /// one monitor, under which nothing blocks.
 ///
+/// A process that asks a few things and ends (`Member.Manner.isBrief`) starts no thread: it looks for
+/// an owner with its first request, and for the next one when it asks again. Nothing is adopted.
+///
 /// Half-broken states: while there is no owner, and none can be started, every request that needs an
-/// owner fails with ETIMEDOUT after `patience`, and the seeker goes on looking.
+/// owner fails with ETIMEDOUT after `patience`, and the seeker goes on looking. In a process that asks
+/// a few things and ends, the first such request waits 5 s, and all fail with the same `.ownerGone`.
 final class Succession: Sendable {
   /// Makes requests go to a new owner, by `establish`; closes the connection and throws if that is
   /// not possible.
@@ -28,7 +33,8 @@ final class Succession: Sendable {
     /// Whether there is no owner at the moment, so that this process looks for the next one.
     var isSeeking = true
     var epoch = 0
-    /// The last reason for having no owner that was logged.
+    /// The last reason for having no owner that was logged; that no owner could be had, in a process
+    /// that asks a few things and ends.
     var lastFailure: EngineError?
     /// Whether a request has waited for an owner in vain, so that the next ones wait less.
     var hasWaitedInVain = false
@@ -38,7 +44,7 @@ final class Succession: Sendable {
     /// Makes requests go to a new owner; nil before `begin`.
     var adopt: Adopt?
     /// Whether a thread looks for an owner: the one that calls `begin`, or the seeker.
-    var hasSeeker = true
+    var hasSeeker: Bool
     /// Whether that thread is to look once more.
     var isAsked = false
 
@@ -49,10 +55,10 @@ final class Succession: Sendable {
     var mayBeReplaced: Bool { isSeeking ? readable != nil : readable?.isOrphaned == true }
   }
 
-  private let state = Monitor(State())
+  private let state: Monitor<State>
   /// Whether this process has mounts.
   let hasMounts = Atomic(false)
-  private let search: OwnerSearch
+  let search: OwnerSearch
   private let isLasting: Bool
   private let log: @Sendable (LogLine) -> Void
 
@@ -62,6 +68,7 @@ final class Succession: Sendable {
 
   init(_ search: OwnerSearch, isLasting: Bool, log: @escaping @Sendable (LogLine) -> Void) {
     (self.search, self.isLasting, self.log) = (search, isLasting, log)
+    state = Monitor(State(hasSeeker: !search.isBrief))
   }
 
   /// Finds the first owner, for which it waits 5 s at most, and looks for the next ones from then
@@ -128,10 +135,15 @@ final class Succession: Sendable {
   /// Calls the body with the present places, and again with those of the next owner if they have
   /// lost theirs. Throws ETIMEDOUT if there is no next owner before the deadline (nil: `patience`),
   /// EPERM in a copy of the process.
+  /// - Parameter first: the request that the body makes first, if it is known. A process that asks a
+  ///   few things and ends sends it with its greeting.
   func ask<Result>(
-    until deadline: Instant? = nil,
+    until deadline: Instant? = nil, first: Request? = nil,
     _ body: (RemotePlaces) throws(EngineError) -> Result
   ) throws(EngineError) -> Result {
+    if search.isBrief {
+      return try askBriefly(until: deadline ?? RemotePlaces.deadline, first, body)
+    }
     if ForkedProcess.isCopy { throw Self.copyError }
     var deadline = deadline
     while true {
@@ -153,12 +165,49 @@ final class Succession: Sendable {
     }
   }
 
+  /// Does what `ask` does in a process that asks a few things and ends.
+  private func askBriefly<Result>(
+    until deadline: Instant, _ first: Request?,
+    _ body: (RemotePlaces) throws(EngineError) -> Result
+  ) throws(EngineError) -> Result {
+    while true {
+      let places = try connected(until: deadline, first)
+      do {
+        return try body(places)
+      } catch  where error.reason == .ownerGone && Instant.now < deadline {
+        places.close()
+      }
+    }
+  }
+
+  /// The places of the owner that this process is connected to, or else of one that it finds before
+  /// the deadline.
+  private func connected(
+    until deadline: Instant, _ first: Request?
+  ) throws(EngineError) -> RemotePlaces {
+    let (known, failure) = state.withLock { ($0.readable, $0.lastFailure) }
+    if let failure { throw failure }
+    if let known, !known.hasEnded { return known }
+    do throws(EngineError) {
+      let found = try search.find(until: deadline) { () throws(EngineError) in try look(first) }
+      establish(found, epoch: 1)
+      known?.close()
+      return found
+    } catch {
+      // Callers pass over a list that cannot be read, but not over this.
+      let failure = EngineError(.ownerGone, error.sentence)
+      state.withLock { $0.lastFailure = failure }
+      throw failure
+    }
+  }
+
   /// Calls the body with places to read from: `ask`, once `awaitOwner` has returned. Where no owner
   /// has ever answered, and something has waited for one in vain, it throws at once: a program reads
   /// hundreds of keys while it starts, with a stopped owner too.
   func read<Result>(
-    _ body: (RemotePlaces) throws(EngineError) -> Result
+    first: Request? = nil, _ body: (RemotePlaces) throws(EngineError) -> Result
   ) throws(EngineError) -> Result {
+    if search.isBrief { return try ask(first: first, body) }
     if !ForkedProcess.isCopy { awaitOwner() }
     let isInVain = state.withLock { $0.hasWaitedInVain && $0.readable == nil }
     return try ask(until: isInVain ? .now : nil, body)
@@ -220,11 +269,12 @@ final class Succession: Sendable {
   func finishAdoption(_ owner: RemotePlaces) { if owner.hasEnded { handleLostOwner() } }
 
   /// Connects to the owner. Throws `.owned` if none answers at the moment.
-  private func look() throws(EngineError) -> RemotePlaces {
-    if let remote = try search.connect(ended: { [weak self] in self?.handleLostOwner() }) {
-      return remote
+  private func look(_ first: Request? = nil) throws(EngineError) -> RemotePlaces {
+    let remote = try search.connect(first: first) { [weak self] in
+      if self?.search.isBrief == false { self?.handleLostOwner() }
     }
-    throw search.unanswered
+    guard let remote else { throw search.unanswered }
+    return remote
   }
 
   /// Has the seeker look for the next owner, if the present one is gone.

@@ -24,7 +24,8 @@ enum Probe {
   static func run(_ words: [String]) -> Int32 {
     do {
       if words.first == "get" || words.first == "set" {
-        return try Session(BriefClient(Surroundings())).run(words) ? 0 : 2
+        let client = try Member(clientOf: Surroundings(), isBrief: true, log: { _ in })
+        return try Session(client).run(words) ? 0 : 2
       }
       let member = try Member(clientOf: Surroundings()) { write("probe: \($0)\n", to: 2) }
       defer { member.close() }
