@@ -15,7 +15,7 @@ struct Differences {
   ///   - version: of a change of the new owner which the differences contain, with all before it.
   /// - Throws: `.ownerGone`. A list that cannot be read is not an error.
   init(
-    of places: RemotePlaces, from known: [Location: LocationSnapshot],
+    of places: OwnerConnection, from known: [Location: LocationSnapshot],
     domains: inout [Place: Set<DomainName>], version: UInt64
   ) throws(EngineError) {
     changeset.version = version
@@ -39,7 +39,7 @@ struct Differences {
   }
 
   private mutating func compareDomains(
-    in place: Place, _ places: RemotePlaces, _ domains: inout [Place: Set<DomainName>]
+    in place: Place, _ places: OwnerConnection, _ domains: inout [Place: Set<DomainName>]
   ) throws(EngineError) {
     let found = try Self.readable { () throws(EngineError) in try places.domains(in: place) }
     guard let found else { return }
@@ -62,10 +62,10 @@ struct Differences {
   }
 
   private static func edits(
-    of location: Location, from old: LocationSnapshot, _ places: RemotePlaces
+    of location: Location, from old: LocationSnapshot, _ places: OwnerConnection
   ) throws(EngineError) -> [Edit] {
     var edits: [Edit] = []
-    for key in Set(old.keys).union(try places.keys(at: location)) {
+    for key in Set(old.keys).union(try places.read(location, { $0.keys })) {
       let (before, now) = (old.entry(key), try places.find(key, at: location))
       if let edit = edit(key, from: before, to: now) { edits.append(edit) }
     }

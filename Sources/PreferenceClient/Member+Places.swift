@@ -49,7 +49,7 @@ extension Member {
   public func keys(at location: Location) throws(EngineError) -> [Key] {
     // First the posted changes: one that is answered meanwhile is then among the owner's keys.
     let changes = queue.changes(of: location.domain)
-    let known = try succession.read { places throws(EngineError) in try places.keys(at: location) }
+    let known = try read(location) { $0.keys }
     guard let changes, location.place.isOwn else { return known }
     var keys = Set(known)
     for (key, change) in changes where try target(of: key, in: location.domain) == location.place {
@@ -60,11 +60,15 @@ extension Member {
 
   /// As the protocol says, but without the keys of posted changes that are not answered yet.
   public func mostKeys(at location: Location) throws(EngineError) -> Int {
-    try succession.read { places throws(EngineError) in try places.mostKeys(at: location) }
+    try read(location) { $0.mostKeys }
   }
 
-  public func load(_ location: Location) throws(EngineError) {
-    try succession.read { places throws(EngineError) in try places.load(location) }
+  public func load(_ location: Location) throws(EngineError) { try read(location) { _ in } }
+
+  private func read<Result>(
+    _ location: Location, _ body: (borrowing LocationSnapshot) -> Result
+  ) throws(EngineError) -> Result {
+    try succession.read { places throws(EngineError) in try places.read(location, body) }
   }
 
   public func loadLists(_ load: ListLoad) -> [Location: ListFinding] {
@@ -100,11 +104,11 @@ extension Member {
   }
 
   public func isLoaded(_ domain: DomainName, in places: [Place]) -> Bool {
-    succession.readable?.isLoaded(domain, in: places) ?? false
+    succession.readable?.replica.holds(domain, in: places) ?? false
   }
 
   public func isLoaded(_ location: Location) -> Bool {
-    succession.readable?.isLoaded(location) ?? false
+    succession.readable?.replica.holds(location) ?? false
   }
 
   /// True while there is no owner: a change waits for the next one in any case.
@@ -113,7 +117,13 @@ extension Member {
   }
 
   public func snapshots(of locations: [Location]) throws(EngineError) -> [LocationSnapshot] {
-    try succession.read { places throws(EngineError) in try places.snapshots(of: locations) }
+    let answer = try succession.read { places throws(EngineError) in
+      try places.call(.loadAll(locations))
+    }
+    guard case .snapshots(let all, _) = answer, all.count == locations.count else {
+      throw OwnerConnection.unexpected
+    }
+    return all.map { LocationSnapshot($0) }
   }
 
   public func modified(_ location: Location) throws(EngineError) -> Timestamp? {
@@ -125,14 +135,17 @@ extension Member {
   }
 
   public func report(_ report: OwnerReport) throws(EngineError) -> Value {
-    try succession.ask { places throws(EngineError) in try places.report(report) }
+    let answer = try succession.ask { places throws(EngineError) in try places.call(.report(report))
+    }
+    guard case .report(let value) = answer else { throw OwnerConnection.unexpected }
+    return value
   }
 
   // MARK: - Changes
 
   public func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset {
     if isReadOnly { throw EngineError(.readOnly, "mounted with -o ro") }
-    let deadline = Instant.now.advanced(milliseconds: RemotePlaces.patience)
+    let deadline = Instant.now.advanced(milliseconds: OwnerConnection.patience)
     let changeset = try apply(intents, by: author, origin: nextOrigin(), until: deadline)
     noteCarriedOut()
     return changeset
@@ -144,12 +157,14 @@ extension Member {
   func apply(
     _ intents: [Intent], by author: Author, origin: Origin, until deadline: Instant
   ) throws(EngineError) -> Changeset {
-    let answering: Request.Answering =
-      isBrief ? .whenSettled : succession.hasMounts.load(ordering: .relaxed) ? .inTwoSteps : .atOnce
+    let hasMounts = succession.hasMounts.load(ordering: .relaxed)
+    let answering: Request.Answering = isBrief ? .whenSettled : hasMounts ? .inTwoSteps : .atOnce
     let request = Request.apply(
       serial: origin.serial, author, deadline: deadline, answering, intents, source)
     return try succession.ask(until: deadline, first: request) { places throws(EngineError) in
-      try places.apply(request, serial: origin.serial, until: deadline)
+      let changeset = try places.apply(request, serial: origin.serial, until: deadline)
+      if hasMounts { places.notePrepared(changeset.items.lazy.map(\.location)) }
+      return changeset
     }
   }
 
@@ -188,16 +203,26 @@ extension Member {
 
   // MARK: - Durability
 
-  public func makeDurable() throws(EngineError) {
-    try succession.ask { places throws(EngineError) in try places.makeDurable() }
+  // A slow disk may take long: these wait for as long as the owner answers pings.
+
+  public func makeDurable() throws(EngineError) { try complete(.synchronize(mounts: false)) }
+
+  public func synchronize() throws(EngineError) { try complete(.synchronize(mounts: true)) }
+
+  public func save(_ location: Location) throws(EngineError) { try complete(.save(location)) }
+
+  private func complete(
+    _ request: Request, until deadline: Instant = Instant(nanoseconds: .max)
+  ) throws(EngineError) {
+    _ = try succession.ask { places throws(EngineError) in
+      try places.link.call(request, until: deadline)
+    }
   }
 
-  public func synchronize() throws(EngineError) {
-    try succession.ask { places throws(EngineError) in try places.synchronize() }
-  }
-
-  public func save(_ location: Location) throws(EngineError) {
-    try succession.ask { places throws(EngineError) in try places.save(location) }
+  /// Has the owner write every list that lacks a change, at the end of a mount, and waits 10 s at
+  /// most. What cannot be written stays in the journal.
+  public func saveAll() {
+    try? complete(.save(nil), until: Instant.now.advanced(milliseconds: 10_000))
   }
 }
 
@@ -206,27 +231,27 @@ extension Member {
 extension Member: MountCoordinator {
   public func isAnswering(within milliseconds: Int64) -> Bool {
     let deadline = Instant.now.advanced(milliseconds: milliseconds)
-    return succession.places(until: deadline)?.isAnswering(within: milliseconds) ?? false
+    return succession.places(until: deadline)?.link.isAnswering(within: milliseconds) ?? false
   }
 
   public func settle(
     _ settlement: Settlement, through version: UInt64, by author: Author
   ) {
-    succession.readable?.settle(settlement, through: version, by: author)
+    succession.readable?.link.send(.settle(settlement, through: version, author))
   }
 
   public func isSettled(through version: UInt64) -> Bool {
-    succession.readable?.isSettled(through: version) ?? true
+    succession.readable?.settlements.isSettled(through: version) ?? true
   }
 
   public func whenSettled(through version: UInt64, _ body: @escaping @Sendable () -> Void) {
     guard let places = succession.readable else { return body() }
-    places.whenSettled(through: version, body)
+    places.settlements.whenSettled(through: version, body)
   }
 
   public var hasNotices: Bool { withGauge { !$0.hasAll } ?? false }
 
   public var noticeDescriptor: CInt { receiver?.number ?? -1 }
 
-  public func receiveNotices() -> Bool { succession.readable?.receiveNotices() ?? false }
+  public func receiveNotices() -> Bool { succession.readable?.link.receiveIfFree() ?? false }
 }

@@ -109,12 +109,6 @@ public final class Member: PersistentPlaces, DurabilityService, ReportService {
     }
   }
 
-  /// Has the owner write every list that lacks a change, at the end of a mount, and waits 10 s at
-  /// most. What cannot be written stays in the journal.
-  public func saveAll() {
-    try? succession.ask { places throws(EngineError) in try places.saveAll(milliseconds: 10_000) }
-  }
-
   /// Ends the connection. A process that has removed mounts first waits, a second at most, until an
   /// owner knows it.
   public func close() {
@@ -139,13 +133,13 @@ public final class Member: PersistentPlaces, DurabilityService, ReportService {
   /// look-ups go to the new owner, observers are notified of the differences from what this process
   /// knew, and then of the changes since.
   private func adopt(
-    _ places: RemotePlaces, _ known: [Location: LocationSnapshot]
+    _ places: OwnerConnection, _ known: [Location: LocationSnapshot]
   ) throws(EngineError) {
-    let version = places.version
+    let version = places.gauge.known
     // An observer looks up what has changed, so notices wait until look-ups go to this owner; nil:
     // they are passed on at once.
     let waiting = Mutex<[Notice]?>([])
-    places.observe(except: nil) { [weak self] notice in
+    places.observers.add(except: nil) { [weak self] notice in
       let waits = waiting.withLock { waiting in
         waiting?.append(notice)
         return waiting != nil
@@ -153,7 +147,7 @@ public final class Member: PersistentPlaces, DurabilityService, ReportService {
       if !waits { self?.notify(notice) }
     }
     let early = state.withLock { $0.mounts }
-    for (mount, names) in early { places.addMount(mount, claims: names) }
+    for (mount, names) in early { places.link.send(.mount(mount, claims: Array(names))) }
     let (differences, present) = try closing(places) { () throws(EngineError) in
       var domains = state.withLock { $0.domains }
       let differences = try Differences(
@@ -172,17 +166,19 @@ public final class Member: PersistentPlaces, DurabilityService, ReportService {
     }
     for (mount, names) in present {
       guard let told = early[mount] else {
-        places.addMount(mount, claims: names)
+        places.link.send(.mount(mount, claims: Array(names)))
         continue
       }
       // Those of which the owner before was told.
-      for name in told.subtracting(names) { places.release(name, by: mount) }
+      for name in told.subtracting(names) { _ = places.post(.release(name, mount)) }
     }
-    for mount in state.withLock({ $0.departed }) { places.removeMount(mount) }
+    for mount in state.withLock({ $0.departed }) { places.link.send(.unmount(mount)) }
     if differences.changeset.isEmpty {
       // Nothing that this process has cached is old; else the mounts settle for the differences.
       for mount in early.keys {
-        for kind in Settlement.allCases { places.settle(kind, through: version, by: mount) }
+        for kind in Settlement.allCases {
+          places.link.send(.settle(kind, through: version, mount))
+        }
       }
     } else {
       notify(Notice(changeset: differences.changeset, events: differences.events, author: nil))
@@ -201,7 +197,7 @@ public final class Member: PersistentPlaces, DurabilityService, ReportService {
 
   /// Runs the body, and closes the connection if it throws.
   private func closing<Result>(
-    _ owner: RemotePlaces, _ body: () throws(EngineError) -> Result
+    _ owner: OwnerConnection, _ body: () throws(EngineError) -> Result
   ) throws(EngineError) -> Result {
     do throws(EngineError) {
       return try body()
@@ -237,7 +233,7 @@ public final class Member: PersistentPlaces, DurabilityService, ReportService {
       state.mounts[author] = []
       state.departed.removeAll { $0 == author }
     }
-    succession.places?.addMount(author)
+    succession.places?.link.send(.mount(author))
   }
 
   public func removeMount(_ author: Author) {
@@ -245,7 +241,7 @@ public final class Member: PersistentPlaces, DurabilityService, ReportService {
       state.mounts[author] = nil
       state.departed.append(author)
     }
-    succession.readable?.removeMount(author)
+    succession.readable?.link.send(.unmount(author))
   }
 
   /// The most names that a mount may have claimed: as many as one message holds.
@@ -258,7 +254,7 @@ public final class Member: PersistentPlaces, DurabilityService, ReportService {
       return state.mounts[author]?.insert(name) != nil
     }
     guard isNoted else { return true }
-    let deadline = RemotePlaces.deadline
+    let deadline = OwnerConnection.deadline
     do throws(EngineError) {
       let isGiven = try succession.ask(until: deadline) { places throws(EngineError) in
         try places.claim(name, by: author, until: deadline)
@@ -274,12 +270,13 @@ public final class Member: PersistentPlaces, DurabilityService, ReportService {
 
   public func claimAgain(_ names: [Key], by author: Author) {
     state.withLock { $0.mounts[author]?.formUnion(names.prefix(Self.mostClaims)) }
-    succession.places?.claimAgain(names, by: author)
+    guard let places = succession.places else { return }
+    for name in names { guard places.post(.claim(name, author)) else { return } }
   }
 
   public func release(_ name: Key, by author: Author) {
     guard state.withLock({ $0.mounts[author]?.remove(name) != nil }) else { return }
-    succession.readable?.release(name, by: author)
+    _ = succession.readable?.post(.release(name, author))
   }
 
   /// Returns a new origin for a change that this process asks for, by which an owner tells a
@@ -325,7 +322,7 @@ extension Member: RepeatableChanges {
 
   public func outcome(of request: UInt64) throws(EngineError) -> Changeset? {
     let origin = Origin(client: client, request: request, change: 0)
-    let deadline = Instant.now.advanced(milliseconds: RemotePlaces.patience)
+    let deadline = Instant.now.advanced(milliseconds: OwnerConnection.patience)
     // A request without intents changes nothing, unless it was carried out before.
     let known = try apply([], by: Author.unique(), origin: origin, until: deadline)
     return known.isEmpty ? nil : known

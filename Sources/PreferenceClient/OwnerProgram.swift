@@ -28,7 +28,7 @@ public enum OwnerProgram {
     let arguments = store + options.words
     let outcome: Child.Outcome
     do throws(SystemError) {
-      outcome = try Child.runApartAgain(program, arguments, milliseconds: RemotePlaces.patience)
+      outcome = try Child.runApartAgain(program, arguments, milliseconds: OwnerConnection.patience)
     } catch {
       let hint =
         Environment.variable(variable) == nil

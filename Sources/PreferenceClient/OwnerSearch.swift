@@ -20,10 +20,12 @@ final class OwnerSearch: Sendable {
   /// A random number that identifies this client in all its connections.
   let client: UInt64
   private let start: (@Sendable () throws(EngineError) -> Void)?
-  private let startsThreads: Bool
+  /// Whether a thread of each connection receives what comes between two calls.
+  let startsThreads: Bool
   /// See `Member.Manner`.
   let isBrief: Bool
-  private let hearsAll: Bool
+  /// See `Member.Manner`.
+  let hearsAll: Bool
   private let pace = Mutex(Pace())
 
   /// Milliseconds that a listening process has for its first answer. A stopped one never answers.
@@ -38,7 +40,6 @@ final class OwnerSearch: Sendable {
   ///   - start: starts an owner, and returns when it answers; nil: this process starts none.
   ///   - isBrief, hearsAll: see `Member.Manner`.
   ///   - client: the number of a predecessor of this process; nil: a new one.
-  ///   - startsThreads: see `RemotePlaces`.
   init(
     _ surroundings: Surroundings, isBrief: Bool, hearsAll: Bool = false, client: UInt64? = nil,
     startsThreads: Bool, start: (@Sendable () throws(EngineError) -> Void)?
@@ -50,23 +51,21 @@ final class OwnerSearch: Sendable {
 
   /// Connects to the owner; nil if none answers.
   /// - Parameters:
-  ///   - first: see `RemotePlaces`. A change is not sent so where an owner only reads, which would
+  ///   - first: see `OwnerConnection`. A change is not sent so where an owner only reads, which would
   ///     end.
   ///   - ended: is called once, when the owner is gone.
   func connect(
     first: Request? = nil, ended: @escaping @Sendable () -> Void
-  ) throws(EngineError) -> RemotePlaces? {
+  ) throws(EngineError) -> OwnerConnection? {
     let patience = Instant.now.advanced(milliseconds: Self.greetingPatience)
     let identity = surroundings.identity
     let first = first?.isChange == true && surroundings.stateObstacle != nil ? nil : first
     var refusal: EngineError?
     for path in surroundings.ownerSocketPaths {
       do throws(EngineError) {
-        let remote = try RemotePlaces(
-          connectingTo: path, client: client, identity, isBrief: isBrief, hearsAll: hearsAll,
-          obstacle: { [surroundings] in surroundings.stateObstacle }, first: first,
-          startsThread: startsThreads, until: patience, ended: ended)
-        if let remote { return remote }
+        let found = try OwnerConnection(
+          path, for: self, identity, first: first, until: patience, ended: ended)
+        if let found { return found }
       } catch {
         // A socket that this process may not use says nothing about the next one.
         guard Self.isForeign(error) else { throw error }

@@ -101,14 +101,21 @@ final class PostQueue: Sendable {
 
   /// Sends a request. The caller has the turn, and then notes that the request was sent.
   private func transmit(
-    _ request: PostedChanges.Request, to places: RemotePlaces, _ epoch: Int
+    _ request: PostedChanges.Request, to places: OwnerConnection, _ epoch: Int
   ) -> Link.Transmission {
-    let (serial, deadline) = (
-      request.serial, Instant.now.advanced(milliseconds: succession.patience)
-    )
-    let sent = places.post(
-      request.intents, by: request.author, serial: serial, until: deadline
-    ) { [weak self] message in self?.receive(message, for: serial, epoch) }
+    let serial = request.serial
+    if let obstacle = places.obstacle.present {
+      receive(.failed(obstacle), for: serial, epoch)
+      return .sent
+    }
+    // The owner carries it out however late.
+    let change = Request.apply(
+      serial: serial | Origin.ordered, request.author, deadline: Instant(nanoseconds: .max),
+      .atOnce, request.intents)
+    let deadline = Instant.now.advanced(milliseconds: succession.patience)
+    let sent = places.link.post(change, until: deadline) { [weak self] message in
+      self?.receive(message, for: serial, epoch)
+    }
     if sent != .ended { succession.noteMissing(sent == .late) }
     return sent
   }
@@ -117,7 +124,7 @@ final class PostQueue: Sendable {
   /// `establish`, which makes it the owner. No thread posts meanwhile. Throws if the candidate does
   /// not receive the changes.
   func sendUnanswered<Result>(
-    to places: RemotePlaces, _ establish: (_ epoch: Int) -> Result
+    to places: OwnerConnection, _ establish: (_ epoch: Int) -> Result
   ) throws(EngineError) -> Result {
     waitForTurn()
     defer { endTurn() }

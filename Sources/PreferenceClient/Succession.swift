@@ -23,13 +23,14 @@ final class Succession: Sendable {
   /// not possible.
   /// - Parameter known: the lists that this process had read, as it knew them last.
   typealias Adopt =
-    @Sendable (_ owner: RemotePlaces, _ known: [Location: LocationSnapshot]) throws(EngineError) ->
+    @Sendable (_ owner: OwnerConnection, _ known: [Location: LocationSnapshot]) throws(EngineError)
+    ->
     Void
 
   private struct State {
     /// The places to read from: those of the present owner, else of the last one, of which the
     /// locations that are loaded can be read; nil: there has been no owner yet.
-    var readable: RemotePlaces?
+    var readable: OwnerConnection?
     /// Whether there is no owner at the moment, so that this process looks for the next one.
     var isSeeking = true
     var epoch = 0
@@ -49,7 +50,7 @@ final class Succession: Sendable {
     var isAsked = false
 
     /// The places of the present owner; nil if there is none.
-    var places: RemotePlaces? { isSeeking ? nil : readable }
+    var places: OwnerConnection? { isSeeking ? nil : readable }
 
     /// Whether the owner has ended, so that another process may own the store.
     var mayBeReplaced: Bool { isSeeking ? readable != nil : readable?.isOrphaned == true }
@@ -76,7 +77,7 @@ final class Succession: Sendable {
   /// later. Call it once.
   func begin(_ adopt: @escaping Adopt) throws(EngineError) {
     state.withLock { $0.adopt = adopt }
-    let deadline = Instant.now.advanced(milliseconds: RemotePlaces.patience)
+    let deadline = Instant.now.advanced(milliseconds: OwnerConnection.patience)
     do throws(EngineError) {
       try search.find(until: deadline) { () throws(EngineError) in try adopt(look(), [:]) }
     } catch  where isLasting && OwnerSearch.mayPass(error) {
@@ -97,16 +98,16 @@ final class Succession: Sendable {
   // MARK: - The present
 
   /// `places`, `readable` and the epoch of the present owner, read together.
-  var present: (places: RemotePlaces?, readable: RemotePlaces?, epoch: Int) {
+  var present: (places: OwnerConnection?, readable: OwnerConnection?, epoch: Int) {
     state.withLock { ($0.places, $0.readable, $0.epoch) }
   }
 
   /// The places of the present owner; nil if there is none.
-  var places: RemotePlaces? { state.withLock { $0.places } }
+  var places: OwnerConnection? { state.withLock { $0.places } }
 
   /// The places to read from: those of the present owner, else of the last one, of which the
   /// locations that are loaded can be read; nil: there has been no owner yet.
-  var readable: RemotePlaces? { state.withLock { $0.readable } }
+  var readable: OwnerConnection? { state.withLock { $0.readable } }
 
   /// Milliseconds that a request waits for the next owner: 5 s, or 200 ms after another has waited
   /// in vain. None while there has never been an owner and the last look failed: a program that can
@@ -114,7 +115,7 @@ final class Succession: Sendable {
   var patience: Int64 {
     state.withLock { state in
       if state.readable == nil, state.lastFailure != nil { return 0 }
-      return state.hasWaitedInVain ? RemotePlaces.readPatience : RemotePlaces.patience
+      return state.hasWaitedInVain ? OwnerConnection.readPatience : OwnerConnection.patience
     }
   }
 
@@ -139,10 +140,10 @@ final class Succession: Sendable {
   ///   few things and ends sends it with its greeting.
   func ask<Result>(
     until deadline: Instant? = nil, first: Request? = nil,
-    _ body: (RemotePlaces) throws(EngineError) -> Result
+    _ body: (OwnerConnection) throws(EngineError) -> Result
   ) throws(EngineError) -> Result {
     if search.isBrief {
-      return try askBriefly(until: deadline ?? RemotePlaces.deadline, first, body)
+      return try askBriefly(until: deadline ?? OwnerConnection.deadline, first, body)
     }
     if ForkedProcess.isCopy { throw Self.copyError }
     var deadline = deadline
@@ -168,7 +169,7 @@ final class Succession: Sendable {
   /// Does what `ask` does in a process that asks a few things and ends.
   private func askBriefly<Result>(
     until deadline: Instant, _ first: Request?,
-    _ body: (RemotePlaces) throws(EngineError) -> Result
+    _ body: (OwnerConnection) throws(EngineError) -> Result
   ) throws(EngineError) -> Result {
     while true {
       let places = try connected(until: deadline, first)
@@ -184,7 +185,7 @@ final class Succession: Sendable {
   /// the deadline.
   private func connected(
     until deadline: Instant, _ first: Request?
-  ) throws(EngineError) -> RemotePlaces {
+  ) throws(EngineError) -> OwnerConnection {
     let (known, failure) = state.withLock { ($0.readable, $0.lastFailure) }
     if let failure { throw failure }
     if let known, !known.hasEnded { return known }
@@ -205,7 +206,7 @@ final class Succession: Sendable {
   /// has ever answered, and something has waited for one in vain, it throws at once: a program reads
   /// hundreds of keys while it starts, with a stopped owner too.
   func read<Result>(
-    first: Request? = nil, _ body: (RemotePlaces) throws(EngineError) -> Result
+    first: Request? = nil, _ body: (OwnerConnection) throws(EngineError) -> Result
   ) throws(EngineError) -> Result {
     if search.isBrief { return try ask(first: first, body) }
     if !ForkedProcess.isCopy { awaitOwner() }
@@ -228,7 +229,7 @@ final class Succession: Sendable {
     guard isUseful, !hasMounts.load(ordering: .relaxed) else { return }
     handleLostOwner()
     wakeSeeker()
-    let patience = search.startsOwners ? 1000 : RemotePlaces.readPatience
+    let patience = search.startsOwners ? 1000 : OwnerConnection.readPatience
     let deadline = Instant.now.advanced(milliseconds: patience)
     let isOver = state.wait(until: deadline) { state in
       state.epoch != epoch || state.isClosing || state.lastFailure != nil ? true : nil
@@ -238,7 +239,7 @@ final class Succession: Sendable {
   }
 
   /// Waits for an owner, and returns its places; nil if there is none before the deadline.
-  func places(until deadline: Instant) -> RemotePlaces? {
+  func places(until deadline: Instant) -> OwnerConnection? {
     startSeekerAgain()
     return state.wait(until: deadline) { $0.places }
   }
@@ -256,7 +257,7 @@ final class Succession: Sendable {
   // MARK: - The owner changes
 
   /// Makes requests go to the owner.
-  func establish(_ owner: RemotePlaces, epoch: Int) {
+  func establish(_ owner: OwnerConnection, epoch: Int) {
     state.change { state in
       (state.readable, state.isSeeking, state.epoch) = (owner, false, epoch)
       (state.lastFailure, state.hasWaitedInVain, state.hasReadInVain) = (nil, false, false)
@@ -266,10 +267,10 @@ final class Succession: Sendable {
 
   /// Ends the adoption of the owner that was established last. Looks for the next one if that has
   /// gone meanwhile.
-  func finishAdoption(_ owner: RemotePlaces) { if owner.hasEnded { handleLostOwner() } }
+  func finishAdoption(_ owner: OwnerConnection) { if owner.hasEnded { handleLostOwner() } }
 
   /// Connects to the owner. Throws `.owned` if none answers at the moment.
-  private func look(_ first: Request? = nil) throws(EngineError) -> RemotePlaces {
+  private func look(_ first: Request? = nil) throws(EngineError) -> OwnerConnection {
     let remote = try search.connect(first: first) { [weak self] in
       if self?.search.isBrief == false { self?.handleLostOwner() }
     }
@@ -297,8 +298,8 @@ final class Succession: Sendable {
     guard !isClosing, isSeeking, let adopt else { return nil }
     do throws(EngineError) {
       let next = try look()
-      last?.receiveRest()
-      try adopt(next, last?.loaded ?? [:])
+      last?.link.receiveRest(until: .now.advanced(milliseconds: OwnerConnection.readPatience))
+      try adopt(next, last?.replica.loaded ?? [:])
       last?.close()
       return nil
     } catch {

@@ -75,6 +75,15 @@ public struct Surroundings: Sendable {
     other = user
   }
 
+  /// Creates the surroundings of a store of this user's whose directories and socket are known.
+  package init(_ layout: StoreLayout, socketPath: String) {
+    userDirectory = layout.userDirectory
+    systemDirectory = layout.systemDirectory
+    stateDirectory = layout.stateDirectory
+    socketPaths = [socketPath]
+    other = nil
+  }
+
   /// Determines the surroundings of a user's usual store. Throws EPERM unless this process is root
   /// or runs as that user, and `.noSuchDomain` if there is no such user.
   public init(ofUser name: String) throws(EngineError) {

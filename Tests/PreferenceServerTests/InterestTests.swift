@@ -13,15 +13,11 @@ private let user = Location(.user, "d")
 
 /// A client, and how many notices it has got.
 private final class Listener: Sendable {
-  let client: RemotePlaces
+  let client: Member
   private let heard = Mutex(0)
 
   init(_ served: ServedStore, hearsAll: Bool = false) throws {
-    client = try #require(
-      try RemotePlaces(
-        connectingTo: served.path, client: .random(in: 1 ... .max), StoreIdentity(numbers: []),
-        isBrief: false, hearsAll: hearsAll, until: Instant.now.advanced(milliseconds: 5000),
-        ended: {}))
+    client = try served.client(hearsAll: hearsAll)
     client.observe(except: nil) { [weak self] _ in self?.heard.withLock { $0 += 1 } }
   }
 

@@ -120,10 +120,7 @@ import Testing
       let served = try ServedStore(sandbox, observer: { _ in Instant.sleep(milliseconds: 800) })
       defer { served.end() }
       let number = UInt64.random(in: 1 ... .max)
-      let command = try #require(
-        try RemotePlaces(
-          connectingTo: served.path, client: number, StoreIdentity(numbers: []), isBrief: true,
-          until: Instant.now.advanced(milliseconds: 5000), ended: {}))
+      let command = try served.client(number, isBrief: true)
       defer { command.close() }
       let changeset = try command.apply(
         [.edit(Location(.user, "d"), .set("K", 1, .canonical))], by: .unique(),

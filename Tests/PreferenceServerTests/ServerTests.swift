@@ -40,11 +40,16 @@ final class ServedStore: Sendable {
       stateDirectory: sandbox.state + "/s", hostIdentifier: "HOST", userName: "ada")
   }
 
-  func client(_ number: UInt64 = .random(in: 1 ... .max)) throws -> RemotePlaces {
-    try #require(
-      try RemotePlaces(
-        connectingTo: path, client: number, StoreIdentity(numbers: []), isBrief: false,
-        until: Instant.now.advanced(milliseconds: 5000), ended: {}))
+  /// - Parameters:
+  ///   - number: the client's number in its origins; nil: a random one.
+  ///   - isBrief: whether it is a command that asks a few things and ends.
+  ///   - hearsAll: whether it is told of every change, as one with a number is.
+  func client(
+    _ number: UInt64? = nil, isBrief: Bool = false, hearsAll: Bool = false
+  ) throws -> Member {
+    var manner = Member.Manner()
+    (manner.client, manner.isBrief, manner.hearsAll) = (number, isBrief, hearsAll)
+    return try Member(Surroundings(Self.layout(sandbox), socketPath: path), manner) { _ in }
   }
 
   /// Returns a bare connection, on which a test sends any bytes.
@@ -77,13 +82,9 @@ private let author = Author(number: 5)
   func lastWords() throws {
     try withServedStore { served in
       let locations = (0..<50).map { Location(.user, DomainName("d\($0)")) }
-      for (index, location) in locations.enumerated() {
+      for location in locations {
         let client = try served.client()
-        let sent = client.post(
-          [.set("K", location.domain, 1, .unknown)], by: author, serial: UInt64(index + 1),
-          until: Instant.now.advanced(milliseconds: 5000)
-        ) { _ in }
-        #expect(sent == .sent)
+        client.post([.set("K", location.domain, 1, .unknown)], by: author) { _ in }
         client.close()
       }
       let end = Instant.now.advanced(milliseconds: 5000)

@@ -5,59 +5,66 @@ import StoreAccess
 import Synchronization
 import SystemCalls
 
-/// The persistent places of a store that another process owns.
+/// One connection to the process that owns a store, with a copy of what was read over it.
 ///
-/// Promises: those of `PersistentPlaces`. A location is loaded when it is first read, and kept up
-/// to date by the owner's notices; of domains that nobody has asked for here there are none, unless
-/// `hearsAll`. A read compares the version of the last change that was published here with that of
-/// the last one that the owner tells this client, in shared memory; if they are equal, it makes no
-/// system call.
-/// Otherwise it waits for the notices that are missing, 200 ms at most: if the owner is stopped,
-/// reads go on from what is known. `apply` returns when the change is published here too.
+/// Promises: a location is loaded when it is first read, and kept up to date by the owner's notices;
+/// of domains that nobody has asked for here there are none, unless `hearsAll`. A read compares the
+/// version of the last change that was published here with that of the last one that the owner tells
+/// this client, in shared memory; if they are equal, it makes no system call. Otherwise it waits for
+/// the notices that are missing, 200 ms at most: if the owner is stopped, reads go on from what is
+/// known. `apply` returns when the change is published here too.
 ///
 /// When the owner is gone, reads of locations that are loaded go on, and everything else throws
-/// `.ownerGone`. These places never find another owner: connect anew.
+/// `.ownerGone`. A connection never finds another owner: `Succession` makes the next one.
 ///
 /// Threads: any. Observers are called in the order of the changes, by the thread that receives the
-/// notices. They must not read these places, which would wait 200 ms for the very notice. Locks:
-/// the link's, and those of the replica, `observers` and `OwnChanges`, which are taken under the
-/// link's `stream` when a notice is received, and no other lock is taken under them.
-public final class RemotePlaces: PersistentPlaces, DurabilityService, ReportService {
-  private let link: Link
-  private let replica = Replica()
+/// notices. They must not read here, which would wait 200 ms for the very notice. Locks: the link's,
+/// and those of the replica, `observers` and `OwnChanges`, which are taken under the link's `stream`
+/// when a notice is received, and no other lock is taken under them.
+final class OwnerConnection: Sendable {
+  let link: Link
+  let replica = Replica()
   let gauge: Gauge
-  private let inbox: Inbox
-  public let isReadOnly: Bool
-  /// Whether the owner is asked for each key.
+  let observers = ObserverList()
+  let settlements = OwnSettlements()
+  private let changes = OwnChanges()
+  /// See `Member.Manner`.
   private let isBrief: Bool
-  /// Whether this process has mounts: their changes are answered in two steps.
-  private let hasMounts = Atomic<Bool>(false)
   /// Until when a change of a location is known to wait for no disk.
   private let prepared = Mutex<[Location: Instant]>([:])
   /// Why the owner only reads, and no other one could do more; nil: it does more, or one could.
-  private let obstacle: Obstacle
+  let obstacle: Obstacle
   /// The last version that a read waited for in vain. Reads do not wait for it again.
   private let missed = Atomic<UInt64>(0)
 
   /// Milliseconds until a change that is not answered fails with ETIMEDOUT.
-  public static let patience: Int64 = 5000
+  static let patience: Int64 = 5000
   /// Milliseconds that a read waits for notices that are missing.
   static let readPatience: Int64 = 200
 
-  /// Receives the owner's notices: publishes the change and notifies the observers.
-  private final class Inbox: Sendable {
-    let observers = ObserverList()
-    let changes = OwnChanges()
-    let settlements = OwnSettlements()
-    let client: UInt64
-    private let replica: Replica
-    private let gauge: Gauge
-
-    init(client: UInt64, _ replica: Replica, _ gauge: Gauge) {
-      (self.client, self.replica, self.gauge) = (client, replica, gauge)
-    }
-
-    func receive(_ message: Message) {
+  /// Connects to the owner. Returns nil if no process listens, or if it does not answer before the
+  /// deadline. Throws the owner's refusal, e.g. of another version of the messages.
+  /// - Parameters:
+  ///   - search: says what this process is.
+  ///   - identity: the directories of the store, as this process sees them.
+  ///   - first: a request that is made as soon as there is a connection. It is sent with the greeting,
+  ///     unless it is long; the call that makes it finds it sent.
+  ///   - ended: is called once, when the owner is gone.
+  init?(
+    _ path: String, for search: OwnerSearch, _ identity: StoreIdentity, first: Request?,
+    until deadline: Instant, ended: @escaping @Sendable () -> Void
+  ) throws(EngineError) {
+    let (client, early) = (search.client, Link.Early(first))
+    let greeting = try Greeting(
+      path, client: client, first: early?.frame ?? [], identity, hearsAll: search.hearsAll,
+      until: deadline)
+    guard let greeting else { return nil }
+    let look = { @Sendable in search.surroundings.stateObstacle }
+    obstacle = Obstacle(greeting.isReadOnly ? look : nil)
+    isBrief = search.isBrief
+    gauge = Gauge(greeting.number, version: greeting.version)
+    link = Link(greeting.socket, rest: greeting.rest, early: early) {
+      [replica, gauge, observers, settlements, changes] message in
       switch message {
       case .notice(var notice):
         replica.apply(&notice.changeset)
@@ -67,46 +74,13 @@ public final class RemotePlaces: PersistentPlaces, DurabilityService, ReportServ
       case .settled(let version): settlements.noteSettled(through: version)
       default: break
       }
-    }
-  }
-
-  /// Connects to the owner. Returns nil if no process listens, or if it does not answer before the
-  /// deadline. Throws the owner's refusal, e.g. of another version of the messages.
-  /// - Parameters:
-  ///   - client: the random number that identifies this client in all its connections.
-  ///   - identity: the directories of the store, as this process sees them.
-  ///   - isBrief: whether the owner is asked for each key, and a location is loaded only for all of
-  ///     its keys.
-  ///   - hearsAll: see `Member.Manner`.
-  ///   - obstacle: says why no owner could change something. It is asked if this one only reads.
-  ///   - first: a request that is made as soon as these places exist. It is sent with the greeting,
-  ///     unless it is long; the call that makes it finds it sent.
-  ///   - startsThread: whether a thread receives what comes between two calls.
-  ///   - ended: is called once, when the owner is gone.
-  public init?(
-    connectingTo path: String, client: UInt64, _ identity: StoreIdentity, isBrief: Bool,
-    hearsAll: Bool = false, obstacle: @escaping @Sendable () -> EngineError? = { nil },
-    first: Request? = nil, startsThread: Bool = true, until deadline: Instant,
-    ended: @escaping @Sendable () -> Void
-  ) throws(EngineError) {
-    let early = Link.Early(first)
-    let greeting = try Greeting(
-      path, client: client, first: early?.frame ?? [], identity, hearsAll: hearsAll,
-      until: deadline)
-    guard let greeting else { return nil }
-    isReadOnly = greeting.isReadOnly
-    self.obstacle = Obstacle(greeting.isReadOnly ? obstacle : nil)
-    self.isBrief = isBrief
-    gauge = Gauge(greeting.number, version: greeting.version)
-    let inbox = Inbox(client: client, replica, gauge)
-    self.inbox = inbox
-    link = Link(
-      greeting.socket, rest: greeting.rest, early: early, received: { inbox.receive($0) }
-    ) {
-      inbox.settlements.noteSettled(through: .max)
+    } ended: { [settlements] in
+      settlements.noteSettled(through: .max)
       ended()
     }
-    if startsThread { try EngineError.wrapping { () throws(SystemError) in try link.start() } }
+    if search.startsThreads {
+      try EngineError.wrapping { () throws(SystemError) in try link.start() }
+    }
   }
 
   /// Has the receiver hear when there is something to receive, for `receiveNotices`. Where that is
@@ -115,39 +89,24 @@ public final class RemotePlaces: PersistentPlaces, DurabilityService, ReportServ
     if !link.receive(by: receiver) { try? link.start() }
   }
 
-  /// Receives what has come, without waiting, unless another thread does.
-  func receiveNotices() -> Bool { link.receiveIfFree() }
-
   /// Ends the connection.
-  public func close() { link.stop() }
+  func close() { link.stop() }
 
   /// Whether the owner is gone.
-  public var hasEnded: Bool { link.hasEnded }
-
-  /// Receives what the owner sent before it ended.
-  func receiveRest() {
-    link.receiveRest(until: Instant.now.advanced(milliseconds: Self.readPatience))
-  }
+  var hasEnded: Bool { link.hasEnded }
 
   /// Whether the process that owned the store has ended. `hasEnded` says so later: once its files
   /// are closed and what it sent was received. Cost: two loads.
   var isOrphaned: Bool { !gauge.hasOwner }
-
-  public var version: UInt64 { gauge.known }
-
-  /// Every location that is loaded, as it was published here last.
-  public var loaded: [Location: LocationSnapshot] { replica.loaded }
 }
 
 // MARK: - Reading
 
-extension RemotePlaces {
-  public var isFresh: Bool { gauge.isFresh }
-
+extension OwnerConnection {
   /// Waits until every change that the owner has made so far is published here, 200 ms at most.
   /// Cost if no change is missing: two loads.
   @inline(__always)
-  private func validate() {
+  func validate() {
     if !gauge.hasAll { catchUp(with: gauge.present) }
   }
 
@@ -159,7 +118,7 @@ extension RemotePlaces {
   }
 
   /// Reads a location, and loads it first if necessary.
-  private func read<Result>(
+  func read<Result>(
     _ location: Location, _ body: (borrowing LocationSnapshot) -> Result
   ) throws(EngineError) -> Result {
     validate()
@@ -175,7 +134,7 @@ extension RemotePlaces {
   /// unreadable, or readable again.
   private static let mostLoads = 20
 
-  private static let unexpected = EngineError(
+  static let unexpected = EngineError(
     .system(.invalidArgument), "the owner of the store sent an unexpected answer")
 
   /// When a request that is made now fails with ETIMEDOUT.
@@ -193,7 +152,7 @@ extension RemotePlaces {
 
   /// Asks the owner for something to read. Throws ETIMEDOUT after 200 ms if the owner is stopped, and
   /// unless the process asks a few things and ends also if the owner is busy.
-  private func call(
+  func call(
     _ request: Request, until deadline: Instant? = nil
   ) throws(EngineError) -> Message {
     guard link.isAnswering(within: Self.readPatience) || isBrief && link.isWorking else {
@@ -202,12 +161,12 @@ extension RemotePlaces {
     return try link.call(request, until: deadline ?? Self.deadline)
   }
 
-  public func find(_ key: Key, at location: Location) throws(EngineError) -> StoredValue? {
+  func find(_ key: Key, at location: Location) throws(EngineError) -> StoredValue? {
     guard isBrief, !replica.holds(location) else { return try read(location) { $0.entry(key) } }
     return try findFirst(key, in: [location])?.stored
   }
 
-  public func findFirst(
+  func findFirst(
     _ key: Key, in locations: [Location]
   ) throws(EngineError) -> LocatedValue? {
     if isBrief, !locations.contains(where: replica.holds) { return try ask(for: key, locations) }
@@ -217,7 +176,10 @@ extension RemotePlaces {
     case .nothing: return nil
     case .unknown:
       if !isBrief { _ = loadLists(ListLoad(locations, evenIfAbsent: true)) }
-      return try findInTurn(key, in: locations)
+      for location in locations {
+        if let stored = try find(key, at: location) { return LocatedValue(stored, location) }
+      }
+      return nil
     }
   }
 
@@ -231,17 +193,7 @@ extension RemotePlaces {
     return stored.map { LocatedValue($0, locations[Int(index)]) }
   }
 
-  public func keys(at location: Location) throws(EngineError) -> [Key] {
-    try read(location) { $0.keys }
-  }
-
-  public func mostKeys(at location: Location) throws(EngineError) -> Int {
-    try read(location) { $0.mostKeys }
-  }
-
-  public func load(_ location: Location) throws(EngineError) { try read(location) { _ in } }
-
-  public func loadLists(_ load: ListLoad) -> [Location: ListFinding] {
+  func loadLists(_ load: ListLoad) -> [Location: ListFinding] {
     validate()
     guard let needed = beginLoading(load) else { return [:] }
     do throws(EngineError) {
@@ -275,7 +227,7 @@ extension RemotePlaces {
   /// - Returns: those; nil: all are in memory, and no change is prepared.
   private func beginLoading(_ load: ListLoad) -> ListLoad? {
     var needed = load
-    needed.locations = load.locations.filter { !isLoaded($0) }
+    needed.locations = load.locations.filter { !replica.holds($0) }
     for location in needed.locations { replica.beginLoading(location) }
     return needed.locations.isEmpty && needed.changing.isEmpty ? nil : needed
   }
@@ -307,13 +259,7 @@ extension RemotePlaces {
     return findings
   }
 
-  public func isLoaded(_ location: Location) -> Bool { replica.holds(location) }
-
-  public func isLoaded(_ domain: DomainName, in places: [Place]) -> Bool {
-    replica.holds(domain, in: places)
-  }
-
-  public func isPrepared(_ location: Location) -> Bool {
+  func isPrepared(_ location: Location) -> Bool {
     prepared.withLock { $0[location].map { $0 > .now } ?? false }
   }
 
@@ -322,7 +268,8 @@ extension RemotePlaces {
   private static let preparation: Int64 = 400
   private static let mostPrepared = 256
 
-  private func notePrepared(_ locations: some Sequence<Location>) {
+  /// Notes that the next change of the locations waits for no disk.
+  func notePrepared(_ locations: some Sequence<Location>) {
     let until = Instant.now.advanced(milliseconds: Self.preparation)
     prepared.withLock { prepared in
       if prepared.count > Self.mostPrepared { prepared = prepared.filter { $0.value > .now } }
@@ -330,29 +277,17 @@ extension RemotePlaces {
     }
   }
 
-  public func snapshots(of locations: [Location]) throws(EngineError) -> [LocationSnapshot] {
-    guard case .snapshots(let all, _) = try call(.loadAll(locations)), all.count == locations.count
-    else { throw Self.unexpected }
-    return all.map { LocationSnapshot($0) }
-  }
-
-  public func modified(_ location: Location) throws(EngineError) -> Timestamp? {
+  func modified(_ location: Location) throws(EngineError) -> Timestamp? {
     validate()
     if let known = replica.read(location, { $0.exists ? $0.lastModified : nil }) { return known }
     guard case .time(let time) = try call(.modified(location)) else { throw Self.unexpected }
     return time
   }
 
-  public func domains(in place: Place) throws(EngineError) -> Set<DomainName> {
+  func domains(in place: Place) throws(EngineError) -> Set<DomainName> {
     guard case .domains(let names) = try call(.domains(place)) else { throw Self.unexpected }
     return names
   }
-
-  public func report(_ report: OwnerReport) throws(EngineError) -> Value {
-    guard case .report(let value) = try call(.report(report)) else { throw Self.unexpected }
-    return value
-  }
-
 }
 
 extension ListLoad {
@@ -364,23 +299,7 @@ extension ListLoad {
 
 // MARK: - Changes
 
-extension RemotePlaces {
-  public func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset {
-    let origin = Origin(client: inbox.client, serial: .random(in: 1..<Origin.ordered))
-    return try apply(intents, by: author, origin: origin, until: Self.deadline)
-  }
-
-  /// See `Member.apply`. The client of the origin must be the one that connected.
-  public func apply(
-    _ intents: [Intent], by author: Author, origin: Origin, from source: ChangeSource? = nil,
-    until deadline: Instant
-  ) throws(EngineError) -> Changeset {
-    let answering: Request.Answering = hasMounts.load(ordering: .relaxed) ? .inTwoSteps : .atOnce
-    return try apply(
-      .apply(serial: origin.serial, author, deadline: deadline, answering, intents, source),
-      serial: origin.serial, until: deadline)
-  }
-
+extension OwnerConnection {
   /// Makes a request of the kind `apply`, and returns what it has changed: what its notice says if
   /// the answer does not come before the deadline. A process that asks a few things and ends waits
   /// for work that the owner has begun, so that it never calls a change refused that is made.
@@ -388,73 +307,17 @@ extension RemotePlaces {
     _ request: Request, serial: UInt64, until deadline: Instant
   ) throws(EngineError) -> Changeset {
     if let obstacle = obstacle.present { throw obstacle }
-    inbox.changes.begin(serial)
+    changes.begin(serial)
     do throws(EngineError) {
       let answer = try link.call(request, until: deadline, staysForWork: isBrief)
       guard case .applied(let changeset, let isSettled) = answer else { throw Self.unexpected }
-      if hasMounts.load(ordering: .relaxed) { notePrepared(changeset.items.lazy.map(\.location)) }
-      if !isSettled { inbox.settlements.noteUnsettled(changeset.version) }
-      return inbox.changes.end(serial, changeset) ?? changeset
+      if !isSettled { settlements.noteUnsettled(changeset.version) }
+      return changes.end(serial, changeset) ?? changeset
     } catch {
-      let made = inbox.changes.end(serial, nil, isLate: error == Link.late)
+      let made = changes.end(serial, nil, isLate: error == Link.late)
       guard let made, error == Link.late else { throw error }
       return made
     }
-  }
-
-  /// Sends a change that no caller waits for; the owner carries it out however late. Each serial
-  /// must be larger than the one before. One thread at a time may call it.
-  /// - Parameters:
-  ///   - deadline: for sending the change.
-  ///   - answered: is called with the answer; nil: the owner is gone.
-  func post(
-    _ intents: [Intent], by author: Author, serial: UInt64, until deadline: Instant,
-    answered: @escaping @Sendable (Message?) -> Void
-  ) -> Link.Transmission {
-    if let obstacle = obstacle.present {
-      answered(.failed(obstacle))
-      return .sent
-    }
-    let never = Instant(nanoseconds: .max)
-    let request = Request.apply(
-      serial: serial | Origin.ordered, author, deadline: never, .atOnce, intents)
-    return link.post(request, until: deadline, then: answered)
-  }
-
-  // A slow disk may take long: these wait for as long as the owner answers pings.
-
-  public func makeDurable() throws(EngineError) { try complete(.synchronize(mounts: false)) }
-
-  public func synchronize() throws(EngineError) { try complete(.synchronize(mounts: true)) }
-
-  public func save(_ location: Location) throws(EngineError) { try complete(.save(location)) }
-
-  /// Returns when every list contains every change, or cannot be written: after the time at the
-  /// latest.
-  func saveAll(milliseconds: Int64) throws(EngineError) {
-    _ = try link.call(.save(nil), until: Instant.now.advanced(milliseconds: milliseconds))
-  }
-
-  private func complete(_ request: Request) throws(EngineError) {
-    _ = try link.call(request, until: Instant(nanoseconds: .max))
-  }
-
-  /// See `MountCoordinator`.
-  public func isAnswering(within milliseconds: Int64) -> Bool {
-    link.isAnswering(within: milliseconds)
-  }
-
-  public func observe(
-    except author: Author?, _ observer: @escaping @Sendable (Notice) -> Void
-  ) {
-    inbox.observers.add(except: author, observer)
-  }
-
-  /// See `MountCoordinator`.
-  /// - Parameter claims: the names that the mount has claimed from an owner before.
-  public func addMount(_ author: Author, claims: Set<Key> = []) {
-    hasMounts.store(true, ordering: .relaxed)
-    link.send(.mount(author, claims: Array(claims)))
   }
 
   /// See `NameClaims`.
@@ -473,39 +336,11 @@ extension RemotePlaces {
     return false
   }
 
-  /// See `NameClaims`.
-  func claimAgain(_ names: [Key], by author: Author) {
-    for name in names { guard post(.claim(name, author)) else { return } }
-  }
-
-  /// See `NameClaims`.
-  func release(_ name: Key, by author: Author) { _ = post(.release(name, author)) }
-
   /// Sends a request about a claim, whose answer nobody waits for. It has a number, because an owner
   /// that does not know the request would end the connection otherwise.
   /// - Returns: whether it was sent.
-  private func post(_ request: Request) -> Bool {
+  func post(_ request: Request) -> Bool {
     let soon = Instant.now.advanced(milliseconds: 1000)
     return link.post(request, until: soon) { _ in } == .sent
-  }
-
-  /// See `MountCoordinator`.
-  public func removeMount(_ author: Author) { link.send(.unmount(author)) }
-
-  /// See `MountCoordinator`.
-  public func settle(
-    _ settlement: Settlement, through version: UInt64, by author: Author
-  ) {
-    link.send(.settle(settlement, through: version, author))
-  }
-
-  /// See `MountCoordinator`.
-  public func isSettled(through version: UInt64) -> Bool {
-    inbox.settlements.isSettled(through: version)
-  }
-
-  /// See `MountCoordinator`.
-  public func whenSettled(through version: UInt64, _ body: @escaping @Sendable () -> Void) {
-    inbox.settlements.whenSettled(through: version, body)
   }
 }
