@@ -62,7 +62,9 @@ public enum CloudProgram {
         if !isOwned { log("another prefs-cloud of this store runs; this one waits for its end") }
         _ = try CloudLock.take(surroundings, waits: true)
       }
-      let places = try Member(clientOf: surroundings, isLasting: true, hearsAll: true) { log($0) }
+      let places = try StoreClient(clientOf: surroundings, isLasting: true, hearsAll: true) {
+        log($0)
+      }
       try Carrier(
         places, StoreLayout(surroundings), host: host(surroundings.stateDirectory),
         userName: surroundings.userName, log: { log($0) }

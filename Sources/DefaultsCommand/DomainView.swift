@@ -46,7 +46,7 @@ struct StoreView {
     _ surroundings: Surroundings, isBrief: Bool = true, via: ChangeSource.Via = .command
   ) throws(EngineError) {
     self.surroundings = surroundings
-    let client = try Member(clientOf: surroundings, isBrief: isBrief, via: via) {
+    let client = try StoreClient(clientOf: surroundings, isBrief: isBrief, via: via) {
       Output.write(line: "defaults: \($0)", to: .errors)
     }
     // It stays until the process ends: releasing what it has would only cost time.

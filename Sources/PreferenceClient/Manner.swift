@@ -1,11 +1,11 @@
 import PreferenceModel
 
-extension Member {
+extension StoreClient {
   /// What a process is to its store, beside what the store is.
   public struct Manner: Sendable {
     /// Whether every change is refused here (`-o ro`).
     public var isReadOnly = false
-    /// Whether `Member.init` succeeds although there is no owner at first, unless there can be none
+    /// Whether `StoreClient.init` succeeds although there is no owner at first, unless there can be none
     /// later (`OwnerSearch.mayPass`). The process then goes on looking for one.
     public var isLasting = false
     /// Whether the process asks a few things and ends (`defaults`). It starts no thread, and connects

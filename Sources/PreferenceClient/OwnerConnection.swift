@@ -28,7 +28,7 @@ final class OwnerConnection: Sendable {
   let observers = ObserverList()
   let settlements = OwnSettlements()
   private let changes = OwnChanges()
-  /// See `Member.Manner`.
+  /// See `StoreClient.Manner`.
   private let isBrief: Bool
   /// Until when a change of a location is known to wait for no disk.
   private let prepared = Mutex<[Location: Instant]>([:])

@@ -87,7 +87,7 @@ public struct OwnerOptions: Sendable {
   }
 }
 
-extension Member {
+extension StoreClient {
   /// Creates the places of a store for a process that starts `prefsd` if there is no owner. Throws
   /// what `init` throws.
   /// - Parameters:

@@ -22,9 +22,9 @@ final class OwnerSearch: Sendable {
   private let start: (@Sendable () throws(EngineError) -> Void)?
   /// Whether a thread of each connection receives what comes between two calls.
   let startsThreads: Bool
-  /// See `Member.Manner`.
+  /// See `StoreClient.Manner`.
   let isBrief: Bool
-  /// See `Member.Manner`.
+  /// See `StoreClient.Manner`.
   let hearsAll: Bool
   private let pace = Mutex(Pace())
 
@@ -38,7 +38,7 @@ final class OwnerSearch: Sendable {
 
   /// - Parameters:
   ///   - start: starts an owner, and returns when it answers; nil: this process starts none.
-  ///   - isBrief, hearsAll: see `Member.Manner`.
+  ///   - isBrief, hearsAll: see `StoreClient.Manner`.
   ///   - client: the number of a predecessor of this process; nil: a new one.
   init(
     _ surroundings: Surroundings, isBrief: Bool, hearsAll: Bool = false, client: UInt64? = nil,

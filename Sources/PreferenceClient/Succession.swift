@@ -12,7 +12,7 @@ import SystemCalls
 /// Threads: any; the seeker looks for the next owner, a thread that ends when there is one. Locks:
 /// one monitor, under which nothing blocks.
 ///
-/// A process that asks a few things and ends (`Member.Manner.isBrief`) starts no thread: it looks for
+/// A process that asks a few things and ends (`StoreClient.Manner.isBrief`) starts no thread: it looks for
 /// an owner with its first request, and for the next one when it asks again. Nothing is adopted.
 ///
 /// Half-broken states: while there is no owner, and none can be started, every request that needs an

@@ -77,7 +77,7 @@ extension StoredPlaces {
 }
 
 /// The persistent places of one store. `prefsd` owns the store (`LocalPlaces`); other processes ask
-/// it (`Member`). What these calls return is no older than any change whose `apply` had
+/// it (`StoreClient`). What these calls return is no older than any change whose `apply` had
 /// returned, in any process, when they were called.
 public protocol PersistentPlaces: ChangeService, StoredPlaces {
   /// Applies the intents without waiting for the answer. What they change is read here at once. The

@@ -55,7 +55,7 @@ enum ClientBench {
     let own = try owned(directory + "/owned")
     defer { own.close() }
     let owner = SearchEngine(places: own.places)
-    let member = try Member(clientOf: Surroundings()) { print($0) }
+    let member = try StoreClient(clientOf: Surroundings()) { print($0) }
     defer { member.close() }
     let client = SearchEngine(places: member)
     for engine in [owner, client] { try fill(engine, 1000) }
@@ -109,7 +109,7 @@ enum ClientBench {
   /// Measures changes. One client more is connected than those that make them: it is notified of
   /// each.
   private static func changes(_ report: Report) throws {
-    let member = try Member(clientOf: Surroundings()) { print($0) }
+    let member = try StoreClient(clientOf: Surroundings()) { print($0) }
     defer { member.close() }
     let client = SearchEngine(places: member)
     for count in [10, 1000, 100_000] { try fill(client, count) }
@@ -167,7 +167,7 @@ enum ClientBench {
   ) throws -> Double {
     let repetitions = isSynchronous ? 100 : 2000
     let members = try (0..<writers).map { _ in
-      try Member(clientOf: Surroundings()) { print($0) }
+      try StoreClient(clientOf: Surroundings()) { print($0) }
     }
     defer { for member in members { member.close() } }
     let start = Instant.now
@@ -186,7 +186,7 @@ enum ClientBench {
 
   /// Measures two clients in turns: one sets a key, the other reads the new value.
   private static func together(_ report: Report) throws {
-    let members = try (0..<2).map { _ in try Member(clientOf: Surroundings()) { print($0) } }
+    let members = try (0..<2).map { _ in try StoreClient(clientOf: Surroundings()) { print($0) } }
     defer { for member in members { member.close() } }
     let engines = members.map { SearchEngine(places: $0) }
     let readers = engines.map { $0.reader(of: domain(1000)) }
@@ -205,7 +205,7 @@ enum ClientBench {
   private static func takeover(_ directory: String, _ report: Report) throws {
     // Another store, whose journal is small.
     setenv("XDG_CONFIG_HOME", directory + "/small", 1)
-    let member = try Member(clientOf: Surroundings()) { print($0) }
+    let member = try StoreClient(clientOf: Surroundings()) { print($0) }
     defer { member.close() }
     let client = SearchEngine(places: member)
     let lock = Surroundings().stateDirectory + "/lock"

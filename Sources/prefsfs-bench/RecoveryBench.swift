@@ -22,7 +22,7 @@ enum RecoveryBench {
     defer { for mount in mounts { mount.unmount() } }
     for mount in mounts { try mount.mount() }
     try Files.makeDirectories(mounts[0].point + "/one", mode: 0o700)
-    let member = try Member(clientOf: Surroundings(store: lists)) { print($0) }
+    let member = try StoreClient(clientOf: Surroundings(store: lists)) { print($0) }
     defer { member.close() }
     var writers = try mounts.enumerated().map { number, mount in
       let file = "\(mount.point)/one/Mount\(number)"

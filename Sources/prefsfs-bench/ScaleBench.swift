@@ -86,7 +86,8 @@ enum ScaleBench {
     }
     let (kilobytes, _) = MemoryBench.measure { () -> SearchEngine? in
       guard
-        let member = try? Member(clientOf: Surroundings(store: mount.lists), log: { print($0) })
+        let member = try? StoreClient(
+          clientOf: Surroundings(store: mount.lists), log: { print($0) })
       else { return nil }
       let engine = SearchEngine(places: member)
       for key in (try? engine.keys(of: domain)) ?? [] { _ = try? engine.resolve(key, in: domain) }

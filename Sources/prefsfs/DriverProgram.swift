@@ -127,18 +127,19 @@ struct DriverProgram {
   }
 
   /// Connects to the owner of the store, and starts one (`prefsd`) if there is none.
-  private func member(_ surroundings: Surroundings, _ client: UInt64?) throws(EngineError) -> Member
+  private func member(_ surroundings: Surroundings, _ client: UInt64?) throws(EngineError)
+    -> StoreClient
   {
     var owner = OwnerOptions()
     owner.writeback = options.writeback
-    var manner = Member.Manner()
+    var manner = StoreClient.Manner()
     (manner.isReadOnly, manner.hasLoop, manner.client) = (options.isReadOnly, true, client)
     let hasStarted = Atomic(false)
     manner.start = { [owner] () throws(EngineError) in
       hasStarted.store(true, ordering: .relaxed)
       try OwnerProgram.start(surroundings, owner)
     }
-    let member = try Member(surroundings, manner) { [log] in log($0) }
+    let member = try StoreClient(surroundings, manner) { [log] in log($0) }
     if options.writeback != nil, !hasStarted.load(ordering: .relaxed) {
       log("ignored: -o writeback=, because prefsd serves the store already")
     }

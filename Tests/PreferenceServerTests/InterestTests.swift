@@ -13,7 +13,7 @@ private let user = Location(.user, "d")
 
 /// A client, and how many notices it has got.
 private final class Listener: Sendable {
-  let client: Member
+  let client: StoreClient
   private let heard = Mutex(0)
 
   init(_ served: ServedStore, hearsAll: Bool = false) throws {

@@ -46,10 +46,10 @@ private final class Owners: Sendable {
   }
 
   /// Returns a client that starts an owner in this process when there is none.
-  private func client(_ surroundings: Surroundings, _ owners: Owners) throws -> Member {
-    var manner = Member.Manner()
+  private func client(_ surroundings: Surroundings, _ owners: Owners) throws -> StoreClient {
+    var manner = StoreClient.Manner()
     manner.start = { () throws(EngineError) in try owners.start(surroundings) }
-    return try Member(surroundings, manner) { _ in }
+    return try StoreClient(surroundings, manner) { _ in }
   }
 
   @Test("when the owner ends a client starts the next one, and is told of no change")
@@ -78,7 +78,8 @@ private final class Owners: Sendable {
       let owners = Owners()
       defer { owners.end() }
       let members = [
-        try client(surroundings, owners), try Member(surroundings, Member.Manner()) { _ in },
+        try client(surroundings, owners),
+        try StoreClient(surroundings, StoreClient.Manner()) { _ in },
       ]
       defer { for member in members { member.close() } }
       _ = try members[0].apply([.set("K", "d", 0, .canonical)], by: author)
@@ -103,7 +104,7 @@ private final class Owners: Sendable {
       sandbox.makeList(sandbox.config + "/d.plist", "dict(A=1, B=1, C=1)")
       sandbox.makeList(sandbox.config + "/gone.plist", "dict(A=1)")
       let first = try own(surroundings)
-      let second = try Member(surroundings, Member.Manner()) { _ in }
+      let second = try StoreClient(surroundings, StoreClient.Manner()) { _ in }
       defer { second.close() }
       let engine = SearchEngine(places: second)
       let reader = engine.reader(of: "d")
@@ -164,7 +165,7 @@ private final class Owners: Sendable {
       sandbox.makeList(sandbox.config + "/d.plist", "dict(A=1)")
       let owner = try own(surroundings)
       defer { owner.close() }
-      let second = try Member(surroundings, Member.Manner()) { _ in }
+      let second = try StoreClient(surroundings, StoreClient.Manner()) { _ in }
       defer { second.close() }
       let reader = SearchEngine(places: second).reader(of: "d")
       #expect(try reader.value("A") == 1)
@@ -185,7 +186,7 @@ private final class Owners: Sendable {
       sandbox.makeList(sandbox.config + "/d.plist", "dict(A=1)")
       let readOnly = try OwnedStore(surroundings, readOnly: true) { _ in }
       readOnly.whenGivenUp { Thread { readOnly.close() }.start() }
-      let reader = try Member(surroundings, Member.Manner()) { _ in }
+      let reader = try StoreClient(surroundings, StoreClient.Manner()) { _ in }
       defer { reader.close() }
       let owners = Owners()
       defer { owners.end() }
@@ -225,7 +226,7 @@ private final class Owners: Sendable {
     try withSurroundings { sandbox, surroundings in
       sandbox.makeList(sandbox.config + "/d.plist", "dict(A=1)")
       let first = try own(surroundings)
-      let second = try Member(surroundings, Member.Manner()) { _ in }
+      let second = try StoreClient(surroundings, StoreClient.Manner()) { _ in }
       defer { second.close() }
       #expect(try second.find("A", at: user)?.value == 1)
       first.close()
@@ -270,7 +271,7 @@ private final class Owners: Sendable {
     try withSurroundings { _, surroundings in
       let mount = Author(number: 1)
       let owner = try own(surroundings)
-      let member = try Member(surroundings, Member.Manner()) { _ in }
+      let member = try StoreClient(surroundings, StoreClient.Manner()) { _ in }
       defer { member.close() }
       member.addMount(mount)
       owner.close()
@@ -279,7 +280,7 @@ private final class Owners: Sendable {
       }
       let next = try own(surroundings)
       defer { next.close() }
-      let other = try Member(surroundings, Member.Manner()) { _ in }
+      let other = try StoreClient(surroundings, StoreClient.Manner()) { _ in }
       defer { other.close() }
       other.addMount(Author(number: 2))
       #expect(try other.claim("d/K", by: Author(number: 2)))
@@ -291,7 +292,9 @@ private final class Owners: Sendable {
     try withSurroundings { _, surroundings in
       let owner = try own(surroundings)
       defer { owner.close() }
-      let members = try (0..<3).map { _ in try Member(surroundings, Member.Manner()) { _ in } }
+      let members = try (0..<3).map { _ in
+        try StoreClient(surroundings, StoreClient.Manner()) { _ in }
+      }
       defer { for member in members { member.close() } }
       let engines = members.map { SearchEngine(places: $0, arguments: ["Fixed": "argument"]) }
       let readers = engines.map { $0.reader(of: "d") }
@@ -354,7 +357,7 @@ private final class Owners: Sendable {
       #expect(sandbox.shell("ls $XDG_RUNTIME_DIR/prefsfs").output == "")
       let noted = try String(contentsOfFile: surroundings.socketNote, encoding: .utf8)
       #expect(noted == surroundings.socketPaths.last && noted.contains("/run/"))
-      let other = try Member(surroundings, Member.Manner()) { _ in }
+      let other = try StoreClient(surroundings, StoreClient.Manner()) { _ in }
       defer { other.close() }
       #expect(other.isConnected)
     }

@@ -46,10 +46,10 @@ final class ServedStore: Sendable {
   ///   - hearsAll: whether it is told of every change, as one with a number is.
   func client(
     _ number: UInt64? = nil, isBrief: Bool = false, hearsAll: Bool = false
-  ) throws -> Member {
-    var manner = Member.Manner()
+  ) throws -> StoreClient {
+    var manner = StoreClient.Manner()
     (manner.client, manner.isBrief, manner.hearsAll) = (number, isBrief, hearsAll)
-    return try Member(Surroundings(Self.layout(sandbox), socketPath: path), manner) { _ in }
+    return try StoreClient(Surroundings(Self.layout(sandbox), socketPath: path), manner) { _ in }
   }
 
   /// Returns a bare connection, on which a test sends any bytes.

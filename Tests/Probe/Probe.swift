@@ -24,10 +24,10 @@ enum Probe {
   static func run(_ words: [String]) -> Int32 {
     do {
       if words.first == "get" || words.first == "set" {
-        let client = try Member(clientOf: Surroundings(), isBrief: true, log: { _ in })
+        let client = try StoreClient(clientOf: Surroundings(), isBrief: true, log: { _ in })
         return try Session(client).run(words) ? 0 : 2
       }
-      let member = try Member(clientOf: Surroundings()) { write("probe: \($0)\n", to: 2) }
+      let member = try StoreClient(clientOf: Surroundings()) { write("probe: \($0)\n", to: 2) }
       defer { member.close() }
       return try Session(member).run(words) ? 0 : 2
     } catch {

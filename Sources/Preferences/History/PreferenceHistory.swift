@@ -123,7 +123,7 @@ public struct PreferenceHistory: Sendable {
     filter.isUndo = true
     let changes = NetChange.all(history, filter)
     return try Self.failing { () throws(EngineError) in
-      let places = try Member(
+      let places = try StoreClient(
         clientOf: Surroundings.answering(), isBrief: true, via: .undo, log: { _ in })
       let plan = try UndoPlan(changes, places, over: conflicts == .over)
       if !plan.conflicts.isEmpty, conflicts != .skip { return .failure(plan.failure) }

@@ -79,7 +79,7 @@ final class Session: Sendable {
   /// and refuse every change.
   private static func connected() -> any PersistentPlaces & DurabilityService {
     do throws(EngineError) {
-      return try Member(clientOf: Surroundings.answering(), isLasting: true) { log($0) }
+      return try StoreClient(clientOf: Surroundings.answering(), isLasting: true) { log($0) }
     } catch {
       log("no preferences can be read or set: \(error)")
       return MemoryPlaces(refusing: error)

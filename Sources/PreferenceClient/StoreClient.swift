@@ -23,7 +23,7 @@ import SystemCalls
 /// Threads: any. Observers are called in the order of the changes, after look-ups go to the owner
 /// that made them. Locks: `state`, under which nothing blocks, and those of the parts. None of them
 /// is held while an owner is asked or an observer is called, except the turn of `PostQueue`.
-public final class Member: PersistentPlaces, DurabilityService, ReportService {
+public final class StoreClient: PersistentPlaces, DurabilityService, ReportService {
   /// A request of the kernel that changes are made for.
   private struct KernelRequest {
     let number: UInt64
@@ -307,7 +307,7 @@ public final class Member: PersistentPlaces, DurabilityService, ReportService {
 
 // MARK: - Requests that a successor may repeat
 
-extension Member: RepeatableChanges {
+extension StoreClient: RepeatableChanges {
   public func begin(request: UInt64) {
     state.withLock { $0.request = KernelRequest(number: request) }
   }

@@ -6,7 +6,7 @@ import SystemCalls
 
 // Requests are passed to the process that owns the store at the moment.
 
-extension Member {
+extension StoreClient {
   public var isFresh: Bool {
     withGauge { $0.isFresh } ?? false
   }
@@ -228,7 +228,7 @@ extension Member {
 
 // MARK: - Mounts
 
-extension Member: MountCoordinator {
+extension StoreClient: MountCoordinator {
   public func isAnswering(within milliseconds: Int64) -> Bool {
     let deadline = Instant.now.advanced(milliseconds: milliseconds)
     return succession.places(until: deadline)?.link.isAnswering(within: milliseconds) ?? false
