@@ -15,13 +15,16 @@ import SystemCalls
 /// known. `apply` returns when the change is published here too.
 ///
 /// When the owner is gone, reads of locations that are loaded go on, and everything else throws
-/// `.ownerGone`. A connection never finds another owner: `Succession` makes the next one.
+/// `.ownerGone`. A connection never finds another owner: `StoreClient` makes the next one.
 ///
 /// Threads: any. Observers are called in the order of the changes, by the thread that receives the
 /// notices. They must not read here, which would wait 200 ms for the very notice. Locks: the link's,
 /// and those of the replica, `observers` and `OwnChanges`, which are taken under the link's `stream`
 /// when a notice is received, and no other lock is taken under them.
 final class OwnerConnection: Sendable {
+  /// The number of this connection, larger than that of every one before.
+  let epoch = last.add(1, ordering: .relaxed).newValue
+  private static let last = Atomic(0)
   let link: Link
   let replica = Replica()
   let gauge: Gauge

@@ -36,17 +36,11 @@ final class OwnerSearch: Sendable {
   /// the pauses reach by doubling while no owner is found.
   private static let startPauses: (first: Int64, longest: Int64) = (20, 5000)
 
-  /// - Parameters:
-  ///   - start: starts an owner, and returns when it answers; nil: this process starts none.
-  ///   - isBrief, hearsAll: see `StoreClient.Manner`.
-  ///   - client: the number of a predecessor of this process; nil: a new one.
-  init(
-    _ surroundings: Surroundings, isBrief: Bool, hearsAll: Bool = false, client: UInt64? = nil,
-    startsThreads: Bool, start: (@Sendable () throws(EngineError) -> Void)?
-  ) {
-    (self.surroundings, self.isBrief, self.start) = (surroundings, isBrief, start)
-    (self.startsThreads, self.hearsAll) = (startsThreads, hearsAll)
-    self.client = client ?? .random(in: 1 ... .max)
+  init(_ surroundings: Surroundings, _ manner: StoreClient.Manner) {
+    (self.surroundings, isBrief, start) = (surroundings, manner.isBrief, manner.start)
+    startsThreads = !manner.hasLoop && !manner.isBrief
+    hearsAll = manner.hearsAll || manner.client != nil
+    client = manner.client ?? .random(in: 1 ... .max)
   }
 
   /// Connects to the owner; nil if none answers.

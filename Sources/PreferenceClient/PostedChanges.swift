@@ -9,12 +9,12 @@ struct PostedChanges: Sendable {
     var serial: UInt64
     var intents: [Intent]
     var author: Author
-    /// The epoch of the last owner that it was sent to; nil: it has not left this process.
-    var epoch: Int?
+    /// Whether it has left this process: it was sent to an owner, or to a candidate.
+    var isSent = false
     /// What a candidate owner has answered, until it becomes the owner.
     var outcome: Outcome?
     /// See `PersistentPlaces.post`.
-    var done: @Sendable (EngineError?) -> Void
+    let done: @Sendable (EngineError?) -> Void
   }
 
   /// The answer to a request.
@@ -98,17 +98,12 @@ struct PostedChanges: Sendable {
     return request
   }
 
-  /// The requests that were not sent to the owner of the epoch, by their serials.
-  func unsent(to epoch: Int) -> [Request] {
-    requests.values.filter { $0.epoch != epoch }.sorted { $0.serial < $1.serial }
-  }
+  /// The requests in their order.
+  var inOrder: [Request] { requests.values.sorted { $0.serial < $1.serial } }
 
-  /// Notes that the request was sent to the owner of the epoch.
-  mutating func noteSent(_ serial: UInt64, to epoch: Int) { requests[serial]?.epoch = epoch }
+  /// Notes that the request was sent.
+  mutating func noteSent(_ serial: UInt64) { requests[serial]?.isSent = true }
 
   /// Notes the answer of a candidate owner.
   mutating func note(_ outcome: Outcome, of serial: UInt64) { requests[serial]?.outcome = outcome }
-
-  /// The serials of the requests that a candidate owner has answered.
-  var over: [UInt64] { requests.values.filter { $0.outcome != nil }.map(\.serial).sorted() }
 }

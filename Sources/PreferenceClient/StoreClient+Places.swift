@@ -12,7 +12,7 @@ extension StoreClient {
   }
 
   /// See `Manner`.
-  private var isBrief: Bool { succession.search.isBrief }
+  private var isBrief: Bool { search.isBrief }
 
   /// Reads the gauge of the present owner; nil if there is none.
   @inline(__always)
@@ -31,24 +31,24 @@ extension StoreClient {
   public func findFirst(
     _ key: Key, in locations: [Location]
   ) throws(EngineError) -> LocatedValue? {
-    if queue.hasChanges { return try findInTurn(key, in: locations) }
+    if hasPosted.load(ordering: .acquiring) { return try findInTurn(key, in: locations) }
     let first = isBrief ? Request.find(key, locations) : nil
-    return try succession.read(first: first) { places throws(EngineError) in
-      try places.findFirst(key, in: locations)
+    return try read(first: first) { owner throws(EngineError) in
+      try owner.findFirst(key, in: locations)
     }
   }
 
   /// The key's value as the owner has it, without posted changes.
   private func stored(_ key: Key, at location: Location) throws(EngineError) -> StoredValue? {
     let first = isBrief ? Request.find(key, [location]) : nil
-    return try succession.read(first: first) { places throws(EngineError) in
-      try places.find(key, at: location)
+    return try read(first: first) { owner throws(EngineError) in
+      try owner.find(key, at: location)
     }
   }
 
   public func keys(at location: Location) throws(EngineError) -> [Key] {
     // First the posted changes: one that is answered meanwhile is then among the owner's keys.
-    let changes = queue.changes(of: location.domain)
+    let changes = postedChanges(of: location.domain)
     let known = try read(location) { $0.keys }
     guard let changes, location.place.isOwn else { return known }
     var keys = Set(known)
@@ -68,13 +68,13 @@ extension StoreClient {
   private func read<Result>(
     _ location: Location, _ body: (borrowing LocationSnapshot) -> Result
   ) throws(EngineError) -> Result {
-    try succession.read { places throws(EngineError) in try places.read(location, body) }
+    try read { owner throws(EngineError) in try owner.read(location, body) }
   }
 
   public func loadLists(_ load: ListLoad) -> [Location: ListFinding] {
     do throws(EngineError) {
-      return try succession.read { places throws(EngineError) in
-        let findings = places.loadLists(load)
+      return try read { owner throws(EngineError) in
+        let findings = owner.loadLists(load)
         // Another owner may answer.
         for case let error? in findings.values.map(\.error) where error.reason == .ownerGone {
           throw error
@@ -93,7 +93,7 @@ extension StoreClient {
   ) -> Bool {
     begun()
     let waiting = { @Sendable [self] () -> Void in body(loadLists(load)) }
-    let isAsked = succession.places?.loadLists(load) { findings in
+    let isAsked = owner?.loadLists(load) { findings in
       if let findings {
         body(findings)
       } else if !threads.run(waiting) {
@@ -104,22 +104,20 @@ extension StoreClient {
   }
 
   public func isLoaded(_ domain: DomainName, in places: [Place]) -> Bool {
-    succession.readable?.replica.holds(domain, in: places) ?? false
+    readable?.replica.holds(domain, in: places) ?? false
   }
 
   public func isLoaded(_ location: Location) -> Bool {
-    succession.readable?.replica.holds(location) ?? false
+    readable?.replica.holds(location) ?? false
   }
 
   /// True while there is no owner: a change waits for the next one in any case.
   public func isPrepared(_ location: Location) -> Bool {
-    succession.places?.isPrepared(location) ?? true
+    owner?.isPrepared(location) ?? true
   }
 
   public func snapshots(of locations: [Location]) throws(EngineError) -> [LocationSnapshot] {
-    let answer = try succession.read { places throws(EngineError) in
-      try places.call(.loadAll(locations))
-    }
+    let answer = try read { owner throws(EngineError) in try owner.call(.loadAll(locations)) }
     guard case .snapshots(let all, _) = answer, all.count == locations.count else {
       throw OwnerConnection.unexpected
     }
@@ -127,16 +125,15 @@ extension StoreClient {
   }
 
   public func modified(_ location: Location) throws(EngineError) -> Timestamp? {
-    try succession.read { places throws(EngineError) in try places.modified(location) }
+    try read { owner throws(EngineError) in try owner.modified(location) }
   }
 
   public func domains(in place: Place) throws(EngineError) -> Set<DomainName> {
-    try succession.read { places throws(EngineError) in try places.domains(in: place) }
+    try read { owner throws(EngineError) in try owner.domains(in: place) }
   }
 
   public func report(_ report: OwnerReport) throws(EngineError) -> Value {
-    let answer = try succession.ask { places throws(EngineError) in try places.call(.report(report))
-    }
+    let answer = try ask { owner throws(EngineError) in try owner.call(.report(report)) }
     guard case .report(let value) = answer else { throw OwnerConnection.unexpected }
     return value
   }
@@ -145,8 +142,8 @@ extension StoreClient {
 
   public func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset {
     if isReadOnly { throw EngineError(.readOnly, "mounted with -o ro") }
-    let deadline = Instant.now.advanced(milliseconds: OwnerConnection.patience)
-    let changeset = try apply(intents, by: author, origin: nextOrigin(), until: deadline)
+    let changeset = try apply(
+      intents, by: author, origin: nextOrigin(), until: OwnerConnection.deadline)
     noteCarriedOut()
     return changeset
   }
@@ -157,27 +154,15 @@ extension StoreClient {
   func apply(
     _ intents: [Intent], by author: Author, origin: Origin, until deadline: Instant
   ) throws(EngineError) -> Changeset {
-    let hasMounts = succession.hasMounts.load(ordering: .relaxed)
+    let (source, hasMounts) = state.withLock { ($0.source, $0.hasMounts) }
     let answering: Request.Answering = isBrief ? .whenSettled : hasMounts ? .inTwoSteps : .atOnce
     let request = Request.apply(
       serial: origin.serial, author, deadline: deadline, answering, intents, source)
-    return try succession.ask(until: deadline, first: request) { places throws(EngineError) in
-      let changeset = try places.apply(request, serial: origin.serial, until: deadline)
-      if hasMounts { places.notePrepared(changeset.items.lazy.map(\.location)) }
+    return try ask(until: deadline, first: request) { owner throws(EngineError) in
+      let changeset = try owner.apply(request, serial: origin.serial, until: deadline)
+      if hasMounts { owner.notePrepared(changeset.items.lazy.map(\.location)) }
       return changeset
     }
-  }
-
-  public func post(
-    _ intents: [Intent], by author: Author, done: @escaping @Sendable (EngineError?) -> Void
-  ) {
-    if isReadOnly { return done(EngineError(.readOnly, "mounted with -o ro")) }
-    if isBrief {
-      do throws(EngineError) { _ = try apply(intents, by: author) } catch { return done(error) }
-      return done(nil)
-    }
-    if ForkedProcess.isCopy { return done(Succession.copyError.about(intents)) }
-    queue.post(intents, by: author, done: done)
   }
 
   /// Returns what a posted change that is not over will make of the key in that place; nil if there
@@ -186,7 +171,7 @@ extension StoreClient {
     _ key: Key, at location: Location
   ) throws(EngineError) -> PostedChanges.Change? {
     guard location.place.isOwn,
-      let change = queue.change(of: key, in: location.domain),
+      let change = postedChange(of: key, in: location.domain),
       try target(of: key, in: location.domain) == location.place
     else { return nil }
     return change
@@ -214,9 +199,7 @@ extension StoreClient {
   private func complete(
     _ request: Request, until deadline: Instant = Instant(nanoseconds: .max)
   ) throws(EngineError) {
-    _ = try succession.ask { places throws(EngineError) in
-      try places.link.call(request, until: deadline)
-    }
+    _ = try ask { owner throws(EngineError) in try owner.link.call(request, until: deadline) }
   }
 
   /// Has the owner write every list that lacks a change, at the end of a mount, and waits 10 s at
@@ -231,27 +214,27 @@ extension StoreClient {
 extension StoreClient: MountCoordinator {
   public func isAnswering(within milliseconds: Int64) -> Bool {
     let deadline = Instant.now.advanced(milliseconds: milliseconds)
-    return succession.places(until: deadline)?.link.isAnswering(within: milliseconds) ?? false
+    return owner(until: deadline)?.link.isAnswering(within: milliseconds) ?? false
   }
 
   public func settle(
     _ settlement: Settlement, through version: UInt64, by author: Author
   ) {
-    succession.readable?.link.send(.settle(settlement, through: version, author))
+    readable?.link.send(.settle(settlement, through: version, author))
   }
 
   public func isSettled(through version: UInt64) -> Bool {
-    succession.readable?.settlements.isSettled(through: version) ?? true
+    readable?.settlements.isSettled(through: version) ?? true
   }
 
   public func whenSettled(through version: UInt64, _ body: @escaping @Sendable () -> Void) {
-    guard let places = succession.readable else { return body() }
-    places.settlements.whenSettled(through: version, body)
+    guard let readable else { return body() }
+    readable.settlements.whenSettled(through: version, body)
   }
 
   public var hasNotices: Bool { withGauge { !$0.hasAll } ?? false }
 
   public var noticeDescriptor: CInt { receiver?.number ?? -1 }
 
-  public func receiveNotices() -> Bool { succession.readable?.link.receiveIfFree() ?? false }
+  public func receiveNotices() -> Bool { readable?.link.receiveIfFree() ?? false }
 }

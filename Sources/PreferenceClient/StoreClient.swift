@@ -7,25 +7,39 @@ import SystemCalls
 /// The persistent places of a store over the whole life of a process that uses it, whichever
 /// process owns the store meanwhile.
 ///
-/// Promises: those of `PersistentPlaces` and of the services, and those of its parts: `Succession`
-/// (the connection to the owner) and `PostQueue` (changes that are not waited for). While there is
-/// no owner, reads of locations that are loaded go on, once a look for the next owner has found
-/// none (`Succession.read`: 1 s at most, so that what the next owner has acknowledged meanwhile is
-/// not missed); other reads, and changes, wait for the next owner, 5 s at most, then they fail with
-/// ETIMEDOUT. A change whose answer did not come is sent again, and carried out once. Observers are
-/// notified of what changed between two owners as of any other change.
+/// Promises: those of `PersistentPlaces` and of the services.
+///
+/// - **The owner**, however it ended, is replaced by the next one, which this process starts if it
+///   may. An owner that is stopped (SIGSTOP) is not replaced. While there is none, reads of locations
+///   that are loaded go on, once a look for the next owner has found none (`read`: 1 s at most, so
+///   that what the next owner has acknowledged meanwhile is not missed); other reads, and changes,
+///   wait for the next owner, 5 s at most, then they fail with ETIMEDOUT, and the seeker goes on
+///   looking. A change whose answer did not come is sent again, and carried out once. Observers are
+///   notified of what changed between two owners as of any other change.
+/// - **Posted changes**, which no caller waits for, are sent one after the other, and carried out in
+///   that order and before whatever this process asks for later. They are kept until they are over:
+///   answered or refused. If the owner is gone before, they are sent again to the next one: in the
+///   same order, before any other request of this process. Each is carried out once. Until a change
+///   is over, this process reads what the change will make. A caller waits only for its turn, and
+///   while there is no owner, 5 s at most; then changes stay in this process, `mostWaiting` of them.
+///   If there has never been an owner, a change is refused, because nobody knows then whether it is
+///   allowed (a forced key), or whether the key has that value already.
+/// - **A process that asks a few things and ends** (`Manner.isBrief`) starts no thread: it looks for
+///   an owner with its first request, and for the next one when it asks again. Nothing is adopted.
+///   Without an owner the first such request waits 5 s, and all fail with the same `.ownerGone`.
 ///
 /// A copy of the process that fork(2) has made, and that has not called execve(2) yet, can read
 /// what was read before and has not changed. Other look-ups, and changes, fail with EPERM there,
 /// because the copy shares the connection with the process. (CFPreferences cannot be used in such a
 /// copy either.)
 ///
-/// Threads: any. Observers are called in the order of the changes, after look-ups go to the owner
-/// that made them. Locks: `state`, under which nothing blocks, and those of the parts. None of them
-/// is held while an owner is asked or an observer is called, except the turn of `PostQueue`.
+/// Threads: any; the seeker looks for the next owner, a thread that ends when there is one. Observers
+/// are called in the order of the changes, after look-ups go to the owner that made them. Locks:
+/// `state`, under which nothing blocks; and the turn (`isSending`), which a thread has while it posts
+/// a change or establishes an owner. Neither is held while an owner is asked or an observer is called.
 public final class StoreClient: PersistentPlaces, DurabilityService, ReportService {
   /// A request of the kernel that changes are made for.
-  private struct KernelRequest {
+  struct KernelRequest {
     let number: UInt64
     /// How many changes were carried out for it.
     var changes: UInt64 = 0
@@ -33,7 +47,44 @@ public final class StoreClient: PersistentPlaces, DurabilityService, ReportServi
     var isDecisive = false
   }
 
-  private struct State {
+  /// Where this process is between the owners of the store.
+  enum Phase {
+    /// No owner has answered yet.
+    case early
+    /// Requests go to the owner.
+    case owned(OwnerConnection)
+    /// The owner is gone, and this process looks for the next one. What was read can be read.
+    case orphaned(OwnerConnection)
+  }
+
+  struct State {
+    // MARK: The owner
+
+    var phase = Phase.early
+    /// Whether a thread looks for an owner: the one that creates the client, or the seeker.
+    var hasSeeker: Bool
+    /// Whether that thread is to look once more.
+    var isAsked = false
+    /// The last reason for having no owner that was logged; that no owner could be had, in a process
+    /// that asks a few things and ends.
+    var lastFailure: EngineError?
+    /// Whether a request has waited for an owner in vain, so that the next ones wait less.
+    var hasWaitedInVain = false
+    /// Whether a read has waited for an owner in vain, so that the next ones do not wait.
+    var hasReadInVain = false
+    var isClosing = false
+
+    // MARK: Posted changes
+
+    var posted = PostedChanges()
+    var lastPosted: UInt64 = 0
+    /// Whether a thread has the turn.
+    var isSending = false
+
+    // MARK: What owners are told, and what is known of them
+
+    /// Whether this process has, or had, mounts.
+    var hasMounts = false
     /// The mounts of this process, and the names that each has claimed. Every owner is told of them.
     var mounts: [Author: Set<Key>] = [:]
     /// The mounts that have left. Each next owner is told again: the one before may have ended
@@ -51,6 +102,35 @@ public final class StoreClient: PersistentPlaces, DurabilityService, ReportServi
     /// is read without a lock.
     var gauges: [Gauge] = []
 
+    /// The connection to the present owner; nil if there is none.
+    var owner: OwnerConnection? { if case .owned(let owner) = phase { owner } else { nil } }
+
+    /// The connection to read from: to the present owner, else to the last one, of which the
+    /// locations that are loaded can be read; nil: there has been no owner yet.
+    var readable: OwnerConnection? {
+      switch phase {
+      case .early: nil
+      case .owned(let owner), .orphaned(let owner): owner
+      }
+    }
+
+    /// The epoch of the present owner, or of the last one. An owner that is adopted has a larger one.
+    var epoch: Int { readable?.epoch ?? 0 }
+
+    /// Milliseconds that a request waits for the next owner: 5 s, or 200 ms after another has waited
+    /// in vain. None while there has never been an owner and the last look failed: a program that
+    /// can start none must not wait at each of its requests.
+    var patience: Int64 {
+      if readable == nil, lastFailure != nil { return 0 }
+      return hasWaitedInVain ? OwnerConnection.readPatience : OwnerConnection.patience
+    }
+
+    /// Makes requests go to the owner.
+    mutating func establish(_ owner: OwnerConnection) {
+      phase = .owned(owner)
+      (lastFailure, hasWaitedInVain, hasReadInVain) = (nil, false, false)
+    }
+
     /// Brings `domains` up to date with a change.
     mutating func noteDomains(_ notice: Notice) {
       // A key that was there is in a domain that is known.
@@ -65,12 +145,14 @@ public final class StoreClient: PersistentPlaces, DurabilityService, ReportServi
     }
   }
 
-  private let state = Mutex(State())
+  let state: Monitor<State>
+  let search: OwnerSearch
+  let log: @Sendable (LogLine) -> Void
+  /// Whether there are posted changes that are not over; readers load it without a lock.
+  let hasPosted = Atomic(false)
   private let observers = ObserverList()
-  let succession: Succession
-  let queue: PostQueue
   /// The number of this process and its successors.
-  public let client: UInt64
+  public var client: UInt64 { search.client }
   /// The present owner's gauge, unretained; 0: nothing is fresh, because there has been no owner,
   /// or a new one is adopted.
   let gauge = Atomic<UInt>(0)
@@ -94,117 +176,94 @@ public final class StoreClient: PersistentPlaces, DurabilityService, ReportServi
     receiver = try EngineError.wrapping { () throws(SystemError) in
       manner.hasLoop ? try DescriptorSet() : nil
     }
-    let search = OwnerSearch(
-      surroundings, isBrief: manner.isBrief, hearsAll: manner.hearsAll || manner.client != nil,
-      client: manner.client, startsThreads: !manner.hasLoop && !manner.isBrief,
-      start: manner.start)
-    client = search.client
-    succession = Succession(search, isLasting: manner.isLasting, log: log)
-    queue = PostQueue(succession, client: search.client, log: log)
-    state.withLock { $0.source = manner.via.map { ChangeSource($0) } }
-    if manner.isBrief { return }
-    try succession.begin { [weak self] owner, known throws(EngineError) in
-      guard let self else { return owner.close() }
-      try adopt(owner, known)
-    }
+    search = OwnerSearch(surroundings, manner)
+    self.log = log
+    var initial = State(hasSeeker: !manner.isBrief)
+    initial.source = manner.via.map { ChangeSource($0) }
+    state = Monitor(initial)
+    if !manner.isBrief { try begin(isLasting: manner.isLasting) }
   }
 
   /// Ends the connection. A process that has removed mounts first waits, a second at most, until an
   /// owner knows it.
   public func close() {
-    if !state.withLock({ $0.departed.isEmpty }) { awaitOwner() }
-    queue.close()
-    succession.close()
+    if !state.withLock({ $0.departed.isEmpty }) { finishRequests() }
+    state.change { $0.isClosing = true }
+    // Before the connection is closed, because the seeker may be adopting another owner.
+    _ = state.wait { $0.hasSeeker ? nil : true }
+    readable?.close()
   }
 
   /// Returns when an owner has carried out what this process has asked for, or after a second: a
   /// request without intents is answered after what was sent before.
-  private func awaitOwner() {
+  private func finishRequests() {
     let deadline = Instant.now.advanced(milliseconds: 1000)
     _ = try? apply([], by: Author.unique(), origin: nextOrigin(), until: deadline)
   }
 
   /// Whether this process is connected to an owner at the moment.
-  public var isConnected: Bool { succession.places != nil }
+  public var isConnected: Bool { owner != nil }
 
   // MARK: - A new owner
 
   /// Makes requests go to the owner; closes the connection and throws if that is not possible. Once
   /// look-ups go to the new owner, observers are notified of the differences from what this process
   /// knew, and then of the changes since.
-  private func adopt(
-    _ places: OwnerConnection, _ known: [Location: LocationSnapshot]
+  func adopt(
+    _ owner: OwnerConnection, _ known: [Location: LocationSnapshot]
   ) throws(EngineError) {
-    let version = places.gauge.known
+    let version = owner.gauge.known
     // An observer looks up what has changed, so notices wait until look-ups go to this owner; nil:
     // they are passed on at once.
     let waiting = Mutex<[Notice]?>([])
-    places.observers.add(except: nil) { [weak self] notice in
+    owner.observers.add(except: nil) { [weak self] notice in
       let waits = waiting.withLock { waiting in
         waiting?.append(notice)
         return waiting != nil
       }
       if !waits { self?.notify(notice) }
     }
-    let early = state.withLock { $0.mounts }
-    for (mount, names) in early { places.link.send(.mount(mount, claims: Array(names))) }
-    let (differences, present) = try closing(places) { () throws(EngineError) in
-      var domains = state.withLock { $0.domains }
-      let differences = try Differences(
-        of: places, from: known, domains: &domains, version: version)
+    let (early, former) = state.withLock { ($0.mounts, $0.domains) }
+    for (mount, names) in early { owner.link.send(.mount(mount, claims: Array(names))) }
+    let (differences, present): (Differences, [Author: Set<Key>])
+    do throws(EngineError) {
+      var domains = former
+      differences = try Differences(of: owner, from: known, domains: &domains, version: version)
       // What readers have cached is not fresh until they have been notified of the differences and
       // can read them from the new owner.
       gauge.store(0, ordering: .sequentiallyConsistent)
-      let mounts = try queue.sendUnanswered(to: places) { epoch in
-        succession.establish(places, epoch: epoch)
-        return state.withLock { state in
-          state.domains = domains
-          return state.mounts
-        }
-      }
-      return (differences, mounts)
+      present = try establish(owner, domains)
+    } catch {
+      owner.close()
+      throw error
     }
     for (mount, names) in present {
       guard let told = early[mount] else {
-        places.link.send(.mount(mount, claims: Array(names)))
+        owner.link.send(.mount(mount, claims: Array(names)))
         continue
       }
       // Those of which the owner before was told.
-      for name in told.subtracting(names) { _ = places.post(.release(name, mount)) }
+      for name in told.subtracting(names) { _ = owner.post(.release(name, mount)) }
     }
-    for mount in state.withLock({ $0.departed }) { places.link.send(.unmount(mount)) }
+    for mount in state.withLock({ $0.departed }) { owner.link.send(.unmount(mount)) }
     if differences.changeset.isEmpty {
       // Nothing that this process has cached is old; else the mounts settle for the differences.
       for mount in early.keys {
-        for kind in Settlement.allCases {
-          places.link.send(.settle(kind, through: version, mount))
-        }
+        for kind in Settlement.allCases { owner.link.send(.settle(kind, through: version, mount)) }
       }
     } else {
       notify(Notice(changeset: differences.changeset, events: differences.events, author: nil))
     }
     while let notice = waiting.withLock({ Self.removeNext(&$0) }) { notify(notice) }
-    gauge.store(keep(places.gauge), ordering: .releasing)
-    if let receiver { places.receiveNotices(by: receiver) }
-    succession.finishAdoption(places)
+    gauge.store(keep(owner.gauge), ordering: .releasing)
+    if let receiver { owner.receiveNotices(by: receiver) }
+    if owner.hasEnded { handleLostOwner() }
   }
 
   /// Removes the oldest notice that waits. If none does, none waits from here on.
   private static func removeNext(_ waiting: inout [Notice]?) -> Notice? {
     if waiting?.isEmpty == true { waiting = nil }
     return waiting?.removeFirst()
-  }
-
-  /// Runs the body, and closes the connection if it throws.
-  private func closing<Result>(
-    _ owner: OwnerConnection, _ body: () throws(EngineError) -> Result
-  ) throws(EngineError) -> Result {
-    do throws(EngineError) {
-      return try body()
-    } catch {
-      owner.close()
-      throw error
-    }
   }
 
   /// Keeps a gauge, and returns the pointer to it as a number.
@@ -228,12 +287,12 @@ public final class StoreClient: PersistentPlaces, DurabilityService, ReportServi
   }
 
   public func addMount(_ author: Author) {
-    succession.hasMounts.store(true, ordering: .relaxed)
     state.withLock { state in
+      state.hasMounts = true
       state.mounts[author] = []
       state.departed.removeAll { $0 == author }
     }
-    succession.places?.link.send(.mount(author))
+    owner?.link.send(.mount(author))
   }
 
   public func removeMount(_ author: Author) {
@@ -241,7 +300,7 @@ public final class StoreClient: PersistentPlaces, DurabilityService, ReportServi
       state.mounts[author] = nil
       state.departed.append(author)
     }
-    succession.readable?.link.send(.unmount(author))
+    readable?.link.send(.unmount(author))
   }
 
   /// The most names that a mount may have claimed: as many as one message holds.
@@ -256,8 +315,8 @@ public final class StoreClient: PersistentPlaces, DurabilityService, ReportServi
     guard isNoted else { return true }
     let deadline = OwnerConnection.deadline
     do throws(EngineError) {
-      let isGiven = try succession.ask(until: deadline) { places throws(EngineError) in
-        try places.claim(name, by: author, until: deadline)
+      let isGiven = try ask(until: deadline) { owner throws(EngineError) in
+        try owner.claim(name, by: author, until: deadline)
       }
       if !isGiven { release(name, by: author) }
       return isGiven
@@ -270,13 +329,13 @@ public final class StoreClient: PersistentPlaces, DurabilityService, ReportServi
 
   public func claimAgain(_ names: [Key], by author: Author) {
     state.withLock { $0.mounts[author]?.formUnion(names.prefix(Self.mostClaims)) }
-    guard let places = succession.places else { return }
-    for name in names { guard places.post(.claim(name, author)) else { return } }
+    guard let owner else { return }
+    for name in names { guard owner.post(.claim(name, author)) else { return } }
   }
 
   public func release(_ name: Key, by author: Author) {
     guard state.withLock({ $0.mounts[author]?.remove(name) != nil }) else { return }
-    _ = succession.readable?.post(.release(name, author))
+    _ = readable?.post(.release(name, author))
   }
 
   /// Returns a new origin for a change that this process asks for, by which an owner tells a
@@ -291,9 +350,6 @@ public final class StoreClient: PersistentPlaces, DurabilityService, ReportServi
       return Origin(client: client, serial: state.lastSerial)
     }
   }
-
-  /// Who asks for changes, for the history; nil: this process.
-  var source: ChangeSource? { state.withLock { $0.source } }
 
   /// Notes that a change with an origin of `nextOrigin` was carried out. A call of an engine may make
   /// several: the first of them is the one that its request asks for.
@@ -322,9 +378,9 @@ extension StoreClient: RepeatableChanges {
 
   public func outcome(of request: UInt64) throws(EngineError) -> Changeset? {
     let origin = Origin(client: client, request: request, change: 0)
-    let deadline = Instant.now.advanced(milliseconds: OwnerConnection.patience)
     // A request without intents changes nothing, unless it was carried out before.
-    let known = try apply([], by: Author.unique(), origin: origin, until: deadline)
+    let known = try apply(
+      [], by: Author.unique(), origin: origin, until: OwnerConnection.deadline)
     return known.isEmpty ? nil : known
   }
 }
