@@ -23,7 +23,7 @@ struct Greeting {
   /// - Parameters:
   ///   - first: the frame of the first request; empty: there is none.
   ///   - identity: the directories that this process sees.
-  ///   - hearsAll: see `StoreClient.Manner`.
+  ///   - hearsAll: see `ClientManner`.
   init?(
     _ path: String, client: UInt64, first: [UInt8], _ identity: StoreIdentity, hearsAll: Bool,
     until deadline: Instant

@@ -94,7 +94,7 @@ extension Link {
   private func note(workAt request: UInt64) {
     state.withLock { state in
       guard let index = state.calls.firstIndex(where: { $0.number == request }) else { return }
-      state.calls[index].workedAtUntil = OwnerConnection.deadline
+      state.calls[index].workedAtUntil = Patience.end
     }
   }
 

@@ -165,7 +165,7 @@ final class Link: Sendable {
   }
 
   /// Sends a request, and waits for its answer until the deadline, and longer if the owner says
-  /// that it works at the request; where the deadline is later than `OwnerConnection.patience`, for
+  /// that it works at the request; where the deadline is later than `Patience.usual`, for
   /// as long as the owner answers pings, or is busy. Throws `.ownerGone`, ETIMEDOUT without an
   /// answer, EFBIG for a request that is too large, and the owner's refusal.
   /// - Parameter staysForWork: whether the call goes on waiting after the deadline while the owner
@@ -187,7 +187,7 @@ final class Link: Sendable {
     guard frame.count <= Request.largest else {
       throw Self.tooLarge
     }
-    let soon = min(deadline, OwnerConnection.deadline)
+    let soon = min(deadline, Patience.end)
     switch isSent ? .sent : transmit(frame, until: soon) {
     case .sent: break
     case .late: throw Self.late
@@ -207,7 +207,7 @@ final class Link: Sendable {
   private func awaitAnswer(to number: UInt64, until deadline: Instant) -> Message? {
     var end = deadline
     while true {
-      let answer = receive(until: min(end, OwnerConnection.deadline)) { state in
+      let answer = receive(until: min(end, Patience.end)) { state in
         state.calls.first { $0.number == number }?.answer
       }
       if answer != nil || hasEnded { return answer }

@@ -31,7 +31,7 @@ final class OwnerConnection: Sendable {
   let observers = ObserverList()
   let settlements = OwnSettlements()
   private let changes = OwnChanges()
-  /// See `StoreClient.Manner`.
+  /// See `ClientManner`.
   private let isBrief: Bool
   /// Until when a change of a location is known to wait for no disk.
   private let prepared = Mutex<[Location: Instant]>([:])
@@ -40,31 +40,25 @@ final class OwnerConnection: Sendable {
   /// The last version that a read waited for in vain. Reads do not wait for it again.
   private let missed = Atomic<UInt64>(0)
 
-  /// Milliseconds until a change that is not answered fails with ETIMEDOUT.
-  static let patience: Int64 = 5000
-  /// Milliseconds that a read waits for notices that are missing.
-  static let readPatience: Int64 = 200
-
   /// Connects to the owner. Returns nil if no process listens, or if it does not answer before the
   /// deadline. Throws the owner's refusal, e.g. of another version of the messages.
   /// - Parameters:
-  ///   - search: says what this process is.
-  ///   - identity: the directories of the store, as this process sees them.
+  ///   - client: the number that identifies this client in all its connections.
   ///   - first: a request that is made as soon as there is a connection. It is sent with the greeting,
   ///     unless it is long; the call that makes it finds it sent.
   ///   - ended: is called once, when the owner is gone.
   init?(
-    _ path: String, for search: OwnerSearch, _ identity: StoreIdentity, first: Request?,
-    until deadline: Instant, ended: @escaping @Sendable () -> Void
+    _ path: String, _ surroundings: Surroundings, _ manner: ClientManner, client: UInt64,
+    first: Request?, until deadline: Instant, ended: @escaping @Sendable () -> Void
   ) throws(EngineError) {
-    let (client, early) = (search.client, Link.Early(first))
+    let early = Link.Early(first)
     let greeting = try Greeting(
-      path, client: client, first: early?.frame ?? [], identity, hearsAll: search.hearsAll,
-      until: deadline)
+      path, client: client, first: early?.frame ?? [], surroundings.identity,
+      hearsAll: manner.hearsAll, until: deadline)
     guard let greeting else { return nil }
-    let look = { @Sendable in search.surroundings.stateObstacle }
+    let look = { @Sendable in surroundings.stateObstacle }
     obstacle = Obstacle(greeting.isReadOnly ? look : nil)
-    isBrief = search.isBrief
+    isBrief = manner.isBrief
     gauge = Gauge(greeting.number, version: greeting.version)
     link = Link(greeting.socket, rest: greeting.rest, early: early) {
       [replica, gauge, observers, settlements, changes] message in
@@ -81,9 +75,8 @@ final class OwnerConnection: Sendable {
       settlements.noteSettled(through: .max)
       ended()
     }
-    if search.startsThreads {
-      try EngineError.wrapping { () throws(SystemError) in try link.start() }
-    }
+    if manner.hasLoop || isBrief { return }
+    try EngineError.wrapping { () throws(SystemError) in try link.start() }
   }
 
   /// Has the receiver hear when there is something to receive, for `receiveNotices`. Where that is
@@ -115,7 +108,7 @@ extension OwnerConnection {
 
   private func catchUp(with version: UInt64) {
     guard version > missed.load(ordering: .relaxed) else { return }
-    let deadline = Instant.now.advanced(milliseconds: Self.readPatience)
+    let deadline = Instant.now.advanced(milliseconds: Patience.read)
     link.receive(until: deadline) { _ in gauge.known >= version ? true : nil }
     if gauge.known < version { missed.store(version, ordering: .relaxed) }
   }
@@ -140,9 +133,6 @@ extension OwnerConnection {
   static let unexpected = EngineError(
     .system(.invalidArgument), "the owner of the store sent an unexpected answer")
 
-  /// When a request that is made now fails with ETIMEDOUT.
-  static var deadline: Instant { Instant.now.advanced(milliseconds: patience) }
-
   private func fetch(_ location: Location) throws(EngineError) {
     replica.beginLoading(location)
     var contents: (LocationSnapshot.Contents, version: UInt64)?
@@ -158,10 +148,10 @@ extension OwnerConnection {
   func call(
     _ request: Request, until deadline: Instant? = nil
   ) throws(EngineError) -> Message {
-    guard link.isAnswering(within: Self.readPatience) || isBrief && link.isWorking else {
+    guard link.isAnswering(within: Patience.read) || isBrief && link.isWorking else {
       throw link.hasEnded ? Link.gone : Link.late
     }
-    return try link.call(request, until: deadline ?? Self.deadline)
+    return try link.call(request, until: deadline ?? Patience.end)
   }
 
   func find(_ key: Key, at location: Location) throws(EngineError) -> StoredValue? {
@@ -201,7 +191,7 @@ extension OwnerConnection {
     guard let needed = beginLoading(load) else { return [:] }
     do throws(EngineError) {
       // The owner answers when it has read them, or 5 s later.
-      let end = Self.deadline.advanced(milliseconds: 1000)
+      let end = Patience.end.advanced(milliseconds: 1000)
       let answer = try call(.loadLists(needed), until: end)
       return endLoading(needed, answer) ?? needed.failed(Self.unexpected)
     } catch {

@@ -28,7 +28,7 @@ public enum OwnerProgram {
     let arguments = store + options.words
     let outcome: Child.Outcome
     do throws(SystemError) {
-      outcome = try Child.runApartAgain(program, arguments, milliseconds: OwnerConnection.patience)
+      outcome = try Child.runApartAgain(program, arguments, milliseconds: Patience.usual)
     } catch {
       let hint =
         Environment.variable(variable) == nil
@@ -91,14 +91,14 @@ extension StoreClient {
   /// Creates the places of a store for a process that starts `prefsd` if there is no owner. Throws
   /// what `init` throws.
   /// - Parameters:
-  ///   - isLasting, isBrief, hearsAll, via: see `Manner`.
+  ///   - isLasting, isBrief, hearsAll, via: see `ClientManner`.
   ///   - log: receives lines for people.
   public convenience init(
     clientOf surroundings: Surroundings, isLasting: Bool = false, isBrief: Bool = false,
     hearsAll: Bool = false, via: ChangeSource.Via? = nil,
     log: @escaping @Sendable (LogLine) -> Void
   ) throws(EngineError) {
-    var manner = Manner()
+    var manner = ClientManner()
     (manner.isLasting, manner.isBrief) = (isLasting, isBrief)
     (manner.hearsAll, manner.via) = (hearsAll, via)
     manner.start = { () throws(EngineError) in try OwnerProgram.start(surroundings) }

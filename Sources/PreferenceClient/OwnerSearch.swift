@@ -19,13 +19,7 @@ final class OwnerSearch: Sendable {
   let surroundings: Surroundings
   /// A random number that identifies this client in all its connections.
   let client: UInt64
-  private let start: (@Sendable () throws(EngineError) -> Void)?
-  /// Whether a thread of each connection receives what comes between two calls.
-  let startsThreads: Bool
-  /// See `StoreClient.Manner`.
-  let isBrief: Bool
-  /// See `StoreClient.Manner`.
-  let hearsAll: Bool
+  let manner: ClientManner
   private let pace = Mutex(Pace())
 
   /// Milliseconds that a listening process has for its first answer. A stopped one never answers.
@@ -36,10 +30,8 @@ final class OwnerSearch: Sendable {
   /// the pauses reach by doubling while no owner is found.
   private static let startPauses: (first: Int64, longest: Int64) = (20, 5000)
 
-  init(_ surroundings: Surroundings, _ manner: StoreClient.Manner) {
-    (self.surroundings, isBrief, start) = (surroundings, manner.isBrief, manner.start)
-    startsThreads = !manner.hasLoop && !manner.isBrief
-    hearsAll = manner.hearsAll || manner.client != nil
+  init(_ surroundings: Surroundings, _ manner: ClientManner) {
+    (self.surroundings, self.manner) = (surroundings, manner)
     client = manner.client ?? .random(in: 1 ... .max)
   }
 
@@ -52,13 +44,12 @@ final class OwnerSearch: Sendable {
     first: Request? = nil, ended: @escaping @Sendable () -> Void
   ) throws(EngineError) -> OwnerConnection? {
     let patience = Instant.now.advanced(milliseconds: Self.greetingPatience)
-    let identity = surroundings.identity
     let first = first?.isChange == true && surroundings.stateObstacle != nil ? nil : first
     var refusal: EngineError?
     for path in surroundings.ownerSocketPaths {
       do throws(EngineError) {
         let found = try OwnerConnection(
-          path, for: self, identity, first: first, until: patience, ended: ended)
+          path, surroundings, manner, client: client, first: first, until: patience, ended: ended)
         if let found { return found }
       } catch {
         // A socket that this process may not use says nothing about the next one.
@@ -66,16 +57,13 @@ final class OwnerSearch: Sendable {
         refusal = error
       }
     }
-    if let refusal, start == nil { throw refusal }
+    if let refusal, manner.start == nil { throw refusal }
     return nil
   }
 
   private static func isForeign(_ error: EngineError) -> Bool {
     [.system(.permissionDenied), .system(.notPermitted)].contains(error.reason)
   }
-
-  /// Whether this process starts an owner where there is none.
-  var startsOwners: Bool { start != nil }
 
   /// The error that says that no owner answers. The file of the store's lock has the owner's number.
   var unanswered: EngineError {
@@ -120,7 +108,7 @@ final class OwnerSearch: Sendable {
   /// - Returns: whether an owner may be there now.
   @discardableResult
   func startOwner() throws(EngineError) -> Bool {
-    guard let start else { return false }
+    guard let start = manner.start else { return false }
     let isDue = pace.withLock { pace in
       guard pace.next <= .now else { return false }
       pace.pause = min(max(pace.pause * 2, Self.startPauses.first), Self.startPauses.longest)

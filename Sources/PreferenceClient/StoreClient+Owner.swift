@@ -13,12 +13,12 @@ extension StoreClient {
   /// Finds the first owner, for which it waits 5 s at most, and looks for the next ones from then
   /// on. Without an owner it throws, unless the process is a lasting one and there may be an owner
   /// later. Call it once.
-  func begin(isLasting: Bool) throws(EngineError) {
+  func begin() throws(EngineError) {
     do throws(EngineError) {
-      try search.find(until: OwnerConnection.deadline) { () throws(EngineError) in
+      try search.find(until: Patience.end) { () throws(EngineError) in
         try adopt(look(), [:])
       }
-    } catch  where isLasting && OwnerSearch.mayPass(error) {
+    } catch  where search.manner.isLasting && OwnerSearch.mayPass(error) {
       state.withLock { ($0.hasWaitedInVain, $0.isAsked) = (true, true) }
       if OwnerSearch.isPassing(error) { log(Self.line(of: error)) } else { logFailure(error) }
     }
@@ -56,8 +56,8 @@ extension StoreClient {
     until deadline: Instant? = nil, first: Request? = nil,
     _ body: (OwnerConnection) throws(EngineError) -> Result
   ) throws(EngineError) -> Result {
-    if search.isBrief {
-      return try askBriefly(until: deadline ?? OwnerConnection.deadline, first, body)
+    if search.manner.isBrief {
+      return try askBriefly(until: deadline ?? Patience.end, first, body)
     }
     if ForkedProcess.isCopy { throw Self.copyError }
     var deadline = deadline
@@ -122,7 +122,7 @@ extension StoreClient {
   func read<Result>(
     first: Request? = nil, _ body: (OwnerConnection) throws(EngineError) -> Result
   ) throws(EngineError) -> Result {
-    if search.isBrief { return try ask(first: first, body) }
+    if search.manner.isBrief { return try ask(first: first, body) }
     if !ForkedProcess.isCopy { awaitNextOwner() }
     let isInVain = state.withLock { $0.hasWaitedInVain && $0.readable == nil }
     return try ask(until: isInVain ? .now : nil, body)
@@ -144,7 +144,7 @@ extension StoreClient {
     guard isUseful else { return }
     handleLostOwner()
     wakeSeeker()
-    let patience = search.startsOwners ? 1000 : OwnerConnection.readPatience
+    let patience = search.manner.start != nil ? 1000 : Patience.read
     let deadline = Instant.now.advanced(milliseconds: patience)
     let isOver = state.wait(until: deadline) { state in
       state.readable !== readable || state.isClosing || state.lastFailure != nil ? true : nil
@@ -164,7 +164,7 @@ extension StoreClient {
   /// Connects to the owner. Throws `.owned` if none answers at the moment.
   private func look(_ first: Request? = nil) throws(EngineError) -> OwnerConnection {
     let remote = try search.connect(first: first) { [weak self] in
-      if self?.search.isBrief == false { self?.handleLostOwner() }
+      if self?.search.manner.isBrief == false { self?.handleLostOwner() }
     }
     guard let remote else { throw search.unanswered }
     return remote
@@ -187,7 +187,7 @@ extension StoreClient {
     guard isNeeded else { return nil }
     do throws(EngineError) {
       let next = try look()
-      last?.link.receiveRest(until: .now.advanced(milliseconds: OwnerConnection.readPatience))
+      last?.link.receiveRest(until: .now.advanced(milliseconds: Patience.read))
       try adopt(next, last?.replica.loaded ?? [:])
       last?.close()
       return nil

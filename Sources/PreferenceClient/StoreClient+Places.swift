@@ -11,8 +11,8 @@ extension StoreClient {
     withGauge { $0.isFresh } ?? false
   }
 
-  /// See `Manner`.
-  private var isBrief: Bool { search.isBrief }
+  /// See `ClientManner`.
+  private var isBrief: Bool { search.manner.isBrief }
 
   /// Reads the gauge of the present owner; nil if there is none.
   @inline(__always)
@@ -143,7 +143,7 @@ extension StoreClient {
   public func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset {
     if isReadOnly { throw EngineError(.readOnly, "mounted with -o ro") }
     let changeset = try apply(
-      intents, by: author, origin: nextOrigin(), until: OwnerConnection.deadline)
+      intents, by: author, origin: nextOrigin(), until: Patience.end)
     noteCarriedOut()
     return changeset
   }

@@ -15,7 +15,7 @@ extension StoreClient {
     _ intents: [Intent], by author: Author, done: @escaping @Sendable (EngineError?) -> Void
   ) {
     if isReadOnly { return done(EngineError(.readOnly, "mounted with -o ro")) }
-    if search.isBrief {
+    if search.manner.isBrief {
       do throws(EngineError) { _ = try apply(intents, by: author) } catch { return done(error) }
       return done(nil)
     }

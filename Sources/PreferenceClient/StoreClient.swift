@@ -24,7 +24,7 @@ import SystemCalls
 ///   while there is no owner, 5 s at most; then changes stay in this process, `mostWaiting` of them.
 ///   If there has never been an owner, a change is refused, because nobody knows then whether it is
 ///   allowed (a forced key), or whether the key has that value already.
-/// - **A process that asks a few things and ends** (`Manner.isBrief`) starts no thread: it looks for
+/// - **A process that asks a few things and ends** (`ClientManner.isBrief`) starts no thread: it looks for
 ///   an owner with its first request, and for the next one when it asks again. Nothing is adopted.
 ///   Without an owner the first such request waits 5 s, and all fail with the same `.ownerGone`.
 ///
@@ -122,7 +122,7 @@ public final class StoreClient: PersistentPlaces, DurabilityService, ReportServi
     /// can start none must not wait at each of its requests.
     var patience: Int64 {
       if readable == nil, lastFailure != nil { return 0 }
-      return hasWaitedInVain ? OwnerConnection.readPatience : OwnerConnection.patience
+      return hasWaitedInVain ? Patience.read : Patience.usual
     }
 
     /// Makes requests go to the owner.
@@ -156,7 +156,7 @@ public final class StoreClient: PersistentPlaces, DurabilityService, ReportServi
   /// The present owner's gauge, unretained; 0: nothing is fresh, because there has been no owner,
   /// or a new one is adopted.
   let gauge = Atomic<UInt>(0)
-  public let isReadOnly: Bool
+  public var isReadOnly: Bool { search.manner.isReadOnly }
   /// The connections of a process that has a loop of its own (a mount): in place of a thread for
   /// each link, the loop waits for the set's descriptor beside its other descriptors, and then
   /// receives what has come. So a change of another program wakes one thread here, and not two.
@@ -169,19 +169,20 @@ public final class StoreClient: PersistentPlaces, DurabilityService, ReportServi
   /// process that asks a few things and ends, the first request does that.
   /// - Parameter log: receives lines for people.
   public init(
-    _ surroundings: Surroundings, _ manner: Manner, log: @escaping @Sendable (LogLine) -> Void
+    _ surroundings: Surroundings, _ manner: ClientManner, log: @escaping @Sendable (LogLine) -> Void
   ) throws(EngineError) {
     if !manner.isBrief { ForkedProcess.watch() }
-    isReadOnly = manner.isReadOnly
     receiver = try EngineError.wrapping { () throws(SystemError) in
       manner.hasLoop ? try DescriptorSet() : nil
     }
+    var manner = manner
+    manner.hearsAll = manner.hearsAll || manner.client != nil
     search = OwnerSearch(surroundings, manner)
     self.log = log
     var initial = State(hasSeeker: !manner.isBrief)
     initial.source = manner.via.map { ChangeSource($0) }
     state = Monitor(initial)
-    if !manner.isBrief { try begin(isLasting: manner.isLasting) }
+    if !manner.isBrief { try begin() }
   }
 
   /// Ends the connection. A process that has removed mounts first waits, a second at most, until an
@@ -313,7 +314,7 @@ public final class StoreClient: PersistentPlaces, DurabilityService, ReportServi
       return state.mounts[author]?.insert(name) != nil
     }
     guard isNoted else { return true }
-    let deadline = OwnerConnection.deadline
+    let deadline = Patience.end
     do throws(EngineError) {
       let isGiven = try ask(until: deadline) { owner throws(EngineError) in
         try owner.claim(name, by: author, until: deadline)
@@ -380,7 +381,7 @@ extension StoreClient: RepeatableChanges {
     let origin = Origin(client: client, request: request, change: 0)
     // A request without intents changes nothing, unless it was carried out before.
     let known = try apply(
-      [], by: Author.unique(), origin: origin, until: OwnerConnection.deadline)
+      [], by: Author.unique(), origin: origin, until: Patience.end)
     return known.isEmpty ? nil : known
   }
 }

@@ -12,7 +12,7 @@ struct Lease {
   private(set) var end: Instant
   private let begun: Instant
 
-  /// Milliseconds that a renewal gives. The client waits as long (`OwnerConnection.patience`).
+  /// Milliseconds that a renewal gives. The client waits as long (`Patience.usual`).
   private static let length: Int64 = 5000
   /// Milliseconds from the end in which it is renewed: not at once, because most changes are made
   /// before, and not in the last second.

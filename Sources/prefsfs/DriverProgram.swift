@@ -132,7 +132,7 @@ struct DriverProgram {
   {
     var owner = OwnerOptions()
     owner.writeback = options.writeback
-    var manner = StoreClient.Manner()
+    var manner = ClientManner()
     (manner.isReadOnly, manner.hasLoop, manner.client) = (options.isReadOnly, true, client)
     let hasStarted = Atomic(false)
     manner.start = { [owner] () throws(EngineError) in

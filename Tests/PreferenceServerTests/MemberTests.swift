@@ -47,7 +47,7 @@ private final class Owners: Sendable {
 
   /// Returns a client that starts an owner in this process when there is none.
   private func client(_ surroundings: Surroundings, _ owners: Owners) throws -> StoreClient {
-    var manner = StoreClient.Manner()
+    var manner = ClientManner()
     manner.start = { () throws(EngineError) in try owners.start(surroundings) }
     return try StoreClient(surroundings, manner) { _ in }
   }
@@ -79,7 +79,7 @@ private final class Owners: Sendable {
       defer { owners.end() }
       let members = [
         try client(surroundings, owners),
-        try StoreClient(surroundings, StoreClient.Manner()) { _ in },
+        try StoreClient(surroundings, ClientManner()) { _ in },
       ]
       defer { for member in members { member.close() } }
       _ = try members[0].apply([.set("K", "d", 0, .canonical)], by: author)
@@ -104,7 +104,7 @@ private final class Owners: Sendable {
       sandbox.makeList(sandbox.config + "/d.plist", "dict(A=1, B=1, C=1)")
       sandbox.makeList(sandbox.config + "/gone.plist", "dict(A=1)")
       let first = try own(surroundings)
-      let second = try StoreClient(surroundings, StoreClient.Manner()) { _ in }
+      let second = try StoreClient(surroundings, ClientManner()) { _ in }
       defer { second.close() }
       let engine = SearchEngine(places: second)
       let reader = engine.reader(of: "d")
@@ -165,7 +165,7 @@ private final class Owners: Sendable {
       sandbox.makeList(sandbox.config + "/d.plist", "dict(A=1)")
       let owner = try own(surroundings)
       defer { owner.close() }
-      let second = try StoreClient(surroundings, StoreClient.Manner()) { _ in }
+      let second = try StoreClient(surroundings, ClientManner()) { _ in }
       defer { second.close() }
       let reader = SearchEngine(places: second).reader(of: "d")
       #expect(try reader.value("A") == 1)
@@ -186,7 +186,7 @@ private final class Owners: Sendable {
       sandbox.makeList(sandbox.config + "/d.plist", "dict(A=1)")
       let readOnly = try OwnedStore(surroundings, readOnly: true) { _ in }
       readOnly.whenGivenUp { Thread { readOnly.close() }.start() }
-      let reader = try StoreClient(surroundings, StoreClient.Manner()) { _ in }
+      let reader = try StoreClient(surroundings, ClientManner()) { _ in }
       defer { reader.close() }
       let owners = Owners()
       defer { owners.end() }
@@ -226,7 +226,7 @@ private final class Owners: Sendable {
     try withSurroundings { sandbox, surroundings in
       sandbox.makeList(sandbox.config + "/d.plist", "dict(A=1)")
       let first = try own(surroundings)
-      let second = try StoreClient(surroundings, StoreClient.Manner()) { _ in }
+      let second = try StoreClient(surroundings, ClientManner()) { _ in }
       defer { second.close() }
       #expect(try second.find("A", at: user)?.value == 1)
       first.close()
@@ -271,7 +271,7 @@ private final class Owners: Sendable {
     try withSurroundings { _, surroundings in
       let mount = Author(number: 1)
       let owner = try own(surroundings)
-      let member = try StoreClient(surroundings, StoreClient.Manner()) { _ in }
+      let member = try StoreClient(surroundings, ClientManner()) { _ in }
       defer { member.close() }
       member.addMount(mount)
       owner.close()
@@ -280,7 +280,7 @@ private final class Owners: Sendable {
       }
       let next = try own(surroundings)
       defer { next.close() }
-      let other = try StoreClient(surroundings, StoreClient.Manner()) { _ in }
+      let other = try StoreClient(surroundings, ClientManner()) { _ in }
       defer { other.close() }
       other.addMount(Author(number: 2))
       #expect(try other.claim("d/K", by: Author(number: 2)))
@@ -293,7 +293,7 @@ private final class Owners: Sendable {
       let owner = try own(surroundings)
       defer { owner.close() }
       let members = try (0..<3).map { _ in
-        try StoreClient(surroundings, StoreClient.Manner()) { _ in }
+        try StoreClient(surroundings, ClientManner()) { _ in }
       }
       defer { for member in members { member.close() } }
       let engines = members.map { SearchEngine(places: $0, arguments: ["Fixed": "argument"]) }
@@ -357,7 +357,7 @@ private final class Owners: Sendable {
       #expect(sandbox.shell("ls $XDG_RUNTIME_DIR/prefsfs").output == "")
       let noted = try String(contentsOfFile: surroundings.socketNote, encoding: .utf8)
       #expect(noted == surroundings.socketPaths.last && noted.contains("/run/"))
-      let other = try StoreClient(surroundings, StoreClient.Manner()) { _ in }
+      let other = try StoreClient(surroundings, ClientManner()) { _ in }
       defer { other.close() }
       #expect(other.isConnected)
     }

@@ -39,7 +39,7 @@ private let user = Location(.user, "d")
   func readAtOnce() throws {
     try withOwner { _, surroundings, owner in
       defer { owner.close() }
-      let member = try StoreClient(surroundings, StoreClient.Manner()) { _ in }
+      let member = try StoreClient(surroundings, ClientManner()) { _ in }
       defer { member.close() }
       let engine = SearchEngine(places: member)
       let reader = engine.reader(of: "d")
@@ -63,7 +63,7 @@ private let user = Location(.user, "d")
   func beside() throws {
     try withOwner { _, surroundings, owner in
       defer { owner.close() }
-      let member = try StoreClient(surroundings, StoreClient.Manner()) { _ in }
+      let member = try StoreClient(surroundings, ClientManner()) { _ in }
       defer { member.close() }
       let engine = SearchEngine(places: member)
       let reader = engine.reader(of: "d")
@@ -84,7 +84,7 @@ private let user = Location(.user, "d")
   @Test("a value nested too deep to be read back is refused", arguments: [500, 511])
   func depth(_ depth: Int) throws {
     try withOwner { _, surroundings, owner in
-      let member = try StoreClient(surroundings, StoreClient.Manner()) { _ in }
+      let member = try StoreClient(surroundings, ClientManner()) { _ in }
       let engine = SearchEngine(places: member)
       let value = (1..<depth).reduce(Value.array([])) { value, _ in .array([value]) }
       let told = Mutex<[EngineError.Reason?]>([])
@@ -105,7 +105,7 @@ private let user = Location(.user, "d")
   func refusedOverAnother() throws {
     try withOwner { _, surroundings, owner in
       defer { owner.close() }
-      let member = try StoreClient(surroundings, StoreClient.Manner()) { _ in }
+      let member = try StoreClient(surroundings, ClientManner()) { _ in }
       defer { member.close() }
       let engine = SearchEngine(places: member)
       let large = Value.data([UInt8](repeating: 0, count: Request.largest))
@@ -152,7 +152,7 @@ private let user = Location(.user, "d")
     try withOwner { sandbox, surroundings, owner in
       defer { owner.close() }
       sandbox.makeList(sandbox.system + "/managed/d.plist", "dict(K='forced')")
-      let member = try StoreClient(surroundings, StoreClient.Manner()) { _ in }
+      let member = try StoreClient(surroundings, ClientManner()) { _ in }
       defer { member.close() }
       let engine = SearchEngine(places: member)
       let reader = engine.reader(of: "d")
@@ -180,7 +180,7 @@ private let user = Location(.user, "d")
   func overOwners() throws {
     try withOwner { _, surroundings, first in
       _ = try first.places.apply([set("Old", 1)], by: author)
-      let member = try StoreClient(surroundings, StoreClient.Manner()) { _ in }
+      let member = try StoreClient(surroundings, ClientManner()) { _ in }
       defer { member.close() }
       let engine = SearchEngine(places: member)
       let reader = engine.reader(of: "d")
@@ -221,7 +221,7 @@ private let user = Location(.user, "d")
         }
       }
       let next = Mutex<OwnedStore?>(nil)
-      var manner = StoreClient.Manner()
+      var manner = ClientManner()
       manner.start = { () throws(EngineError) in
         let owner = try OwnedStore(surroundings, writeback: 3600) { _ in }
         next.withLock { $0 = owner }
@@ -249,7 +249,7 @@ private let user = Location(.user, "d")
   @Test("an owner that ends cleanly carries out what is still in its socket")
   func orderlyEnd() throws {
     try withOwner { _, surroundings, first in
-      let member = try StoreClient(surroundings, StoreClient.Manner()) { _ in }
+      let member = try StoreClient(surroundings, ClientManner()) { _ in }
       let engine = SearchEngine(places: member)
       let text = Value.string(String(repeating: "x", count: 100_000))
       for number in 0..<20 { engine.post([set(Key("K\(number)"), text)], by: author) { _ in } }

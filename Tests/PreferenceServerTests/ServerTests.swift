@@ -47,7 +47,7 @@ final class ServedStore: Sendable {
   func client(
     _ number: UInt64? = nil, isBrief: Bool = false, hearsAll: Bool = false
   ) throws -> StoreClient {
-    var manner = StoreClient.Manner()
+    var manner = ClientManner()
     (manner.client, manner.isBrief, manner.hearsAll) = (number, isBrief, hearsAll)
     return try StoreClient(Surroundings(Self.layout(sandbox), socketPath: path), manner) { _ in }
   }
