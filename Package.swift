@@ -313,11 +313,17 @@ let package = Package(
       ],
       exclude: ["Fixtures"], swiftSettings: strict),
     .testTarget(
+      name: "PreferenceClientTests",
+      dependencies: [
+        "PreferenceClient", "PreferenceServer", "PreferenceSearch", "PreferenceProtocol",
+        "StoreAccess", "PreferenceModel", "PropertyList", "SystemCalls", "Support",
+      ], swiftSettings: strict),
+    .testTarget(
       name: "PreferenceServerTests",
       dependencies: [
         "PreferenceServer", "PreferenceClient", "PreferenceEngine", "PreferenceStore",
-        "PreferenceSearch", "PreferenceProtocol", "StoreAccess", "PreferenceModel", "PropertyList",
-        "SystemCalls", "Support",
+        "PreferenceProtocol", "StoreAccess", "PreferenceModel", "PropertyList", "SystemCalls",
+        "Support",
       ], swiftSettings: strict),
     .testTarget(
       name: "PreferenceTreeTests",

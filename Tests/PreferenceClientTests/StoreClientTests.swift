@@ -35,7 +35,7 @@ private final class Owners: Sendable {
 
 /// What a process in a store does while owners come and go. The process's own environment names the
 /// sandbox's directories, so these tests run one after the other.
-@Suite("Members of a store", .serialized) struct MemberTests {
+@Suite("The client of a store", .serialized) struct StoreClientTests {
   private func withSurroundings(_ body: (Sandbox, Surroundings) throws -> Void) throws {
     try withSandbox { sandbox in
       for name in ["XDG_STATE_HOME", "XDG_RUNTIME_DIR", "PREFSFS_SYSTEM_DIR"] {
@@ -69,6 +69,78 @@ private final class Owners: Sendable {
       #expect(owners.count == 2)
       #expect(try second.find("K", at: user)?.value == 2)
       #expect(heard.withLock { $0 } == [])
+    }
+  }
+
+  @Test("a command starts an owner when it asks, and asks the next one; else it fails every time")
+  func command() throws {
+    try withSurroundings { _, surroundings in
+      let owners = Owners()
+      let isOver = Mutex(false)
+      var manner = ClientManner()
+      manner.isBrief = true
+      manner.start = { () throws(EngineError) in
+        if isOver.withLock({ $0 }) { throw EngineError(.system(.noSuchFile), "no program") }
+        try owners.start(surroundings)
+      }
+      let command = try StoreClient(surroundings, manner) { _ in }
+      #expect(owners.count == 0 && !command.isConnected)
+      _ = try command.apply([.set("K", "d", 1, .canonical)], by: author)
+      #expect(owners.count == 1)
+      owners.end()
+      _ = try command.apply([.set("L", "d", 2, .canonical)], by: author)
+      #expect(owners.count == 2)
+      let told = Mutex<[EngineError?]>([])
+      command.post([.set("M", "d", 3, .canonical)], by: author) { error in
+        told.withLock { $0.append(error) }
+      }
+      #expect(told.withLock { $0 } == [nil], "it is over when the call returns")
+      #expect(try command.find("K", at: user)?.value == 1)
+      #expect(Set(try command.keys(at: user)) == ["K", "L", "M"])
+      owners.end()
+      isOver.withLock { $0 = true }
+      for key in ["K", "L"] as [Key] {
+        #expect { try command.find(key, at: Location(.host, "d")) } throws: {
+          ($0 as? EngineError)?.reason == .ownerGone
+        }
+      }
+      #expect { try command.apply([.set("K", "d", 4, .canonical)], by: author) } throws: {
+        ($0 as? EngineError)?.reason == .ownerGone
+      }
+    }
+  }
+
+  @Test("a lasting client refuses changes before it has an owner, and goes on with the first one")
+  func lasting() throws {
+    try withSurroundings { _, surroundings in
+      let owners = Owners()
+      let mayStart = Mutex(false)
+      var manner = ClientManner()
+      manner.isLasting = true
+      manner.start = { () throws(EngineError) in
+        if !mayStart.withLock({ $0 }) { throw EngineError(.system(.inputOutput), "not yet") }
+        try owners.start(surroundings)
+      }
+      let client = try StoreClient(surroundings, manner) { _ in }
+      defer { client.close() }
+      let told = Mutex<[EngineError.Reason?]>([])
+      let post = { (value: Value) in
+        client.post([.set("K", "d", value, .canonical)], by: author) { error in
+          told.withLock { $0.append(error?.reason) }
+        }
+      }
+      post(1)
+      #expect(told.withLock { $0 } == [.system(.timedOut)])
+      #expect { try client.find("K", at: user) } throws: {
+        ($0 as? EngineError)?.reason == .system(.timedOut)
+      }
+      mayStart.withLock { $0 = true }
+      for _ in 0..<500 where !client.isConnected { usleep(10_000) }
+      defer { owners.end() }
+      post(2)
+      try client.makeDurable()
+      #expect(told.withLock { $0 } == [.system(.timedOut), nil])
+      #expect(try client.find("K", at: user)?.value == 2)
     }
   }
 

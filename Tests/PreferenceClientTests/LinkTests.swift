@@ -2,8 +2,6 @@
 import PreferenceModel
 import PreferenceProtocol
 import PropertyList
-import StoreAccess
-import Support
 import Synchronization
 import SystemCalls
 import Testing
@@ -112,22 +110,5 @@ import Testing
     #expect(messages == count && first >= 0)
     // Messages that come with longer pauses, on a busy machine, may wake it up one by one.
     #expect(last - first < 20 + microseconds / 200)
-  }
-
-  @Test("a command waits for work that the owner has begun: no change is refused and made")
-  func longWork() throws {
-    try withSandbox { sandbox in
-      let served = try ServedStore(sandbox, observer: { _ in Instant.sleep(milliseconds: 800) })
-      defer { served.end() }
-      let number = UInt64.random(in: 1 ... .max)
-      let command = try served.client(number, isBrief: true)
-      defer { command.close() }
-      let changeset = try command.apply(
-        [.edit(Location(.user, "d"), .set("K", 1, .canonical))], by: .unique(),
-        origin: Origin(client: number, serial: 1),
-        until: Instant.now.advanced(milliseconds: 300))
-      #expect(changeset.items.count >= 1)
-      #expect(try command.find("K", at: Location(.user, "d"))?.value == 1)
-    }
   }
 }
