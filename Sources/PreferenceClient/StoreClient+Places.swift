@@ -16,7 +16,7 @@ extension StoreClient {
 
   /// Reads the gauge of the present owner; nil if there is none.
   @inline(__always)
-  fileprivate func withGauge<Result>(_ body: (Gauge) -> Result) -> Result? {
+  func withGauge<Result>(_ body: (Gauge) -> Result) -> Result? {
     let pointer = UnsafeRawPointer(bitPattern: gauge.load(ordering: .acquiring))
     guard let pointer else { return nil }
     // Gauges live as long as this object, so that no reference need be counted.
@@ -207,34 +207,4 @@ extension StoreClient {
   public func saveAll() {
     try? complete(.save(nil), until: Instant.now.advanced(milliseconds: 10_000))
   }
-}
-
-// MARK: - Mounts
-
-extension StoreClient: MountCoordinator {
-  public func isAnswering(within milliseconds: Int64) -> Bool {
-    let deadline = Instant.now.advanced(milliseconds: milliseconds)
-    return owner(until: deadline)?.link.isAnswering(within: milliseconds) ?? false
-  }
-
-  public func settle(
-    _ settlement: Settlement, through version: UInt64, by author: Author
-  ) {
-    readable?.link.send(.settle(settlement, through: version, author))
-  }
-
-  public func isSettled(through version: UInt64) -> Bool {
-    readable?.settlements.isSettled(through: version) ?? true
-  }
-
-  public func whenSettled(through version: UInt64, _ body: @escaping @Sendable () -> Void) {
-    guard let readable else { return body() }
-    readable.settlements.whenSettled(through: version, body)
-  }
-
-  public var hasNotices: Bool { withGauge { !$0.hasAll } ?? false }
-
-  public var noticeDescriptor: CInt { receiver?.number ?? -1 }
-
-  public func receiveNotices() -> Bool { readable?.link.receiveIfFree() ?? false }
 }

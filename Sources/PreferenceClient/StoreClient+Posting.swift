@@ -67,6 +67,7 @@ extension StoreClient {
     let (serial, epoch) = (request.serial, owner.epoch)
     if let obstacle = owner.obstacle.present {
       receive(.failed(obstacle), for: serial, epoch)
+      state.withLock { $0.hasWaitedInVain = false }
       return .sent
     }
     // The owner carries it out however late.

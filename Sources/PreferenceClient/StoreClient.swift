@@ -273,7 +273,7 @@ public final class StoreClient: PersistentPlaces, DurabilityService, ReportServi
     return UInt(bitPattern: Unmanaged.passUnretained(gauge).toOpaque())
   }
 
-  // MARK: - Observers and mounts
+  // MARK: - Observers and origins
 
   public func observe(
     except author: Author?, _ observer: @escaping @Sendable (Notice) -> Void
@@ -285,58 +285,6 @@ public final class StoreClient: PersistentPlaces, DurabilityService, ReportServi
   private func notify(_ notice: Notice) {
     state.withLock { $0.noteDomains(notice) }
     observers.notify(notice)
-  }
-
-  public func addMount(_ author: Author) {
-    state.withLock { state in
-      state.hasMounts = true
-      state.mounts[author] = []
-      state.departed.removeAll { $0 == author }
-    }
-    owner?.link.send(.mount(author))
-  }
-
-  public func removeMount(_ author: Author) {
-    state.withLock { state in
-      state.mounts[author] = nil
-      state.departed.append(author)
-    }
-    readable?.link.send(.unmount(author))
-  }
-
-  /// The most names that a mount may have claimed: as many as one message holds.
-  private static let mostClaims = 65_536
-
-  public func claim(_ name: Key, by author: Author) throws(EngineError) -> Bool {
-    // Before an owner is asked: the next one must be told, if this one gives the name and ends.
-    let isNoted = state.withLock { state in
-      guard state.mounts[author, default: []].count < Self.mostClaims else { return false }
-      return state.mounts[author]?.insert(name) != nil
-    }
-    guard isNoted else { return true }
-    let deadline = Patience.end
-    do throws(EngineError) {
-      let isGiven = try ask(until: deadline) { owner throws(EngineError) in
-        try owner.claim(name, by: author, until: deadline)
-      }
-      if !isGiven { release(name, by: author) }
-      return isGiven
-    } catch {
-      // The owner may carry it out later.
-      release(name, by: author)
-      throw error
-    }
-  }
-
-  public func claimAgain(_ names: [Key], by author: Author) {
-    state.withLock { $0.mounts[author]?.formUnion(names.prefix(Self.mostClaims)) }
-    guard let owner else { return }
-    for name in names { guard owner.post(.claim(name, author)) else { return } }
-  }
-
-  public func release(_ name: Key, by author: Author) {
-    guard state.withLock({ $0.mounts[author]?.remove(name) != nil }) else { return }
-    _ = readable?.post(.release(name, author))
   }
 
   /// Returns a new origin for a change that this process asks for, by which an owner tells a
