@@ -7,20 +7,20 @@ import SystemCalls
 
 /// One connection to the process that owns a store, with a copy of what was read over it.
 ///
-/// Promises: a location is loaded when it is first read, and kept up to date by the owner's notices;
-/// of domains that nobody has asked for here there are none, unless `hearsAll`. A read compares the
-/// version of the last change that was published here with that of the last one that the owner tells
-/// this client, in shared memory; if they are equal, it makes no system call. Otherwise it waits for
-/// the notices that are missing, 200 ms at most: if the owner is stopped, reads go on from what is
-/// known. `apply` returns when the change is published here too.
+/// Promises: a location is loaded when it is first read, and kept up to date by the owner's
+/// notices; of domains that nobody has asked for here there are none, unless `hearsAll`. A read
+/// compares the version of the last change that was published here with that of the last one that
+/// the owner tells this client, in shared memory; if they are equal, it makes no system call.
+/// Otherwise it waits for the notices that are missing, 200 ms at most: if the owner is stopped,
+/// reads go on from what is known. `apply` returns when the change is published here too.
 ///
 /// When the owner is gone, reads of locations that are loaded go on, and everything else throws
 /// `.ownerGone`. A connection never finds another owner: `StoreClient` makes the next one.
 ///
 /// Threads: any. Observers are called in the order of the changes, by the thread that receives the
-/// notices. They must not read here, which would wait 200 ms for the very notice. Locks: the link's,
-/// and those of the replica, `observers` and `OwnChanges`, which are taken under the link's `stream`
-/// when a notice is received, and no other lock is taken under them.
+/// notices. They must not read here, which would wait 200 ms for the very notice. Locks: the
+/// link's, and those of the replica, `observers` and `OwnChanges`, which are taken under the link's
+/// `stream` when a notice is received, and no other lock is taken under them.
 final class OwnerConnection: Sendable {
   /// The number of this connection, larger than that of every one before.
   let epoch = last.add(1, ordering: .relaxed).newValue
@@ -44,8 +44,8 @@ final class OwnerConnection: Sendable {
   /// deadline. Throws the owner's refusal, e.g. of another version of the messages.
   /// - Parameters:
   ///   - client: the number that identifies this client in all its connections.
-  ///   - first: a request that is made as soon as there is a connection. It is sent with the greeting,
-  ///     unless it is long; the call that makes it finds it sent.
+  ///   - first: a request that is made as soon as there is a connection. It is sent with the
+  ///     greeting, unless it is long; the call that makes it finds it sent.
   ///   - ended: is called once, when the owner is gone.
   init?(
     _ path: String, _ surroundings: Surroundings, _ manner: ClientManner, client: UInt64,
@@ -143,8 +143,8 @@ extension OwnerConnection {
     contents = (found, version)
   }
 
-  /// Asks the owner for something to read. Throws ETIMEDOUT after 200 ms if the owner is stopped, and
-  /// unless the process asks a few things and ends also if the owner is busy.
+  /// Asks the owner for something to read. Throws ETIMEDOUT after 200 ms if the owner is stopped,
+  /// and unless the process asks a few things and ends also if the owner is busy.
   func call(
     _ request: Request, until deadline: Instant? = nil
   ) throws(EngineError) -> Message {
@@ -329,8 +329,8 @@ extension OwnerConnection {
     return false
   }
 
-  /// Sends a request about a claim, whose answer nobody waits for. It has a number, because an owner
-  /// that does not know the request would end the connection otherwise.
+  /// Sends a request about a claim, whose answer nobody waits for. It has a number, because an
+  /// owner that does not know the request would end the connection otherwise.
   /// - Returns: whether it was sent.
   func post(_ request: Request) -> Bool {
     let soon = Instant.now.advanced(milliseconds: 1000)

@@ -37,8 +37,8 @@ final class OwnerSearch: Sendable {
 
   /// Connects to the owner; nil if none answers.
   /// - Parameters:
-  ///   - first: see `OwnerConnection`. A change is not sent so where an owner only reads, which would
-  ///     end.
+  ///   - first: see `OwnerConnection`. A change is not sent so where an owner only reads, which
+  ///     would end.
   ///   - ended: is called once, when the owner is gone.
   func connect(
     first: Request? = nil, ended: @escaping @Sendable () -> Void
@@ -65,7 +65,8 @@ final class OwnerSearch: Sendable {
     [.system(.permissionDenied), .system(.notPermitted)].contains(error.reason)
   }
 
-  /// The error that says that no owner answers. The file of the store's lock has the owner's number.
+  /// The error that says that no owner answers. The file of the store's lock has the owner's
+  /// number.
   var unanswered: EngineError {
     let path = surroundings.stateDirectory + "/lock"
     let lock = (try? Files.regularContents(path, limit: 64)) ?? nil

@@ -50,8 +50,8 @@ extension StoreClient {
   /// Calls the body with the present connection, and again with that to the next owner if this one
   /// is gone. Throws ETIMEDOUT if there is no next owner before the deadline (nil: `patience`),
   /// EPERM in a copy of the process.
-  /// - Parameter first: the request that the body makes first, if it is known. A process that asks a
-  ///   few things and ends sends it with its greeting.
+  /// - Parameter first: the request that the body makes first, if it is known. A process that asks
+  ///   a few things and ends sends it with its greeting.
   func ask<Result>(
     until deadline: Instant? = nil, first: Request? = nil,
     _ body: (OwnerConnection) throws(EngineError) -> Result
@@ -116,9 +116,9 @@ extension StoreClient {
     }
   }
 
-  /// Calls the body with a connection to read from: `ask`, once `awaitNextOwner` has returned. Where
-  /// no owner has ever answered, and something has waited for one in vain, it throws at once: a
-  /// program reads hundreds of keys while it starts, with a stopped owner too.
+  /// Calls the body with a connection to read from: `ask`, once `awaitNextOwner` has returned.
+  /// Where no owner has ever answered, and something has waited for one in vain, it throws at once:
+  /// a program reads hundreds of keys while it starts, with a stopped owner too.
   func read<Result>(
     first: Request? = nil, _ body: (OwnerConnection) throws(EngineError) -> Result
   ) throws(EngineError) -> Result {
@@ -131,8 +131,8 @@ extension StoreClient {
   /// Where the owner has ended: returns when there is another one, which may have acknowledged a
   /// change of which this process has not heard.
   ///
-  /// Waits 1 s at most, and 200 ms where this process starts none. After a wait that ended so, reads
-  /// wait no more until there is an owner. They do not wait either once a look has failed for
+  /// Waits 1 s at most, and 200 ms where this process starts none. After a wait that ended so,
+  /// reads wait no more until there is an owner. They do not wait either once a look has failed for
   /// another reason than that there is no owner; nor in a process with mounts, because the next
   /// owner waits for them.
   private func awaitNextOwner() {

@@ -4,8 +4,8 @@ import PropertyList
 import Synchronization
 import SystemCalls
 
-// Changes whose answers no caller waits for. Their serials have the bit `Origin.ordered`, by which an
-// owner knows which of them it has carried out.
+// Changes whose answers no caller waits for. Their serials have the bit `Origin.ordered`, by which
+// an owner knows which of them it has carried out.
 
 extension StoreClient {
   /// The most changes that may wait for an owner.
@@ -82,8 +82,9 @@ extension StoreClient {
     return sent
   }
 
-  /// Sends a candidate owner the changes that the last owner has not answered, and then makes requests
-  /// go to it. No thread posts meanwhile. Throws if the candidate does not receive the changes.
+  /// Sends a candidate owner the changes that the last owner has not answered, and then makes
+  /// requests go to it. No thread posts meanwhile. Throws if the candidate does not receive the
+  /// changes.
   /// - Parameter domains: the domains of each place that this process knows of from then on.
   /// - Returns: the mounts of this process at that moment, and what they have claimed.
   func establish(

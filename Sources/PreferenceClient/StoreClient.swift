@@ -10,33 +10,35 @@ import SystemCalls
 /// Promises: those of `PersistentPlaces` and of the services.
 ///
 /// - **The owner**, however it ended, is replaced by the next one, which this process starts if it
-///   may. An owner that is stopped (SIGSTOP) is not replaced. While there is none, reads of locations
-///   that are loaded go on, once a look for the next owner has found none (`read`: 1 s at most, so
-///   that what the next owner has acknowledged meanwhile is not missed); other reads, and changes,
-///   wait for the next owner, 5 s at most, then they fail with ETIMEDOUT, and the seeker goes on
-///   looking. A change whose answer did not come is sent again, and carried out once. Observers are
-///   notified of what changed between two owners as of any other change.
-/// - **Posted changes**, which no caller waits for, are sent one after the other, and carried out in
-///   that order and before whatever this process asks for later. They are kept until they are over:
-///   answered or refused. If the owner is gone before, they are sent again to the next one: in the
-///   same order, before any other request of this process. Each is carried out once. Until a change
-///   is over, this process reads what the change will make. A caller waits only for its turn, and
-///   while there is no owner, 5 s at most; then changes stay in this process, `mostWaiting` of them.
-///   If there has never been an owner, a change is refused, because nobody knows then whether it is
-///   allowed (a forced key), or whether the key has that value already.
-/// - **A process that asks a few things and ends** (`ClientManner.isBrief`) starts no thread: it looks for
-///   an owner with its first request, and for the next one when it asks again. Nothing is adopted.
-///   Without an owner the first such request waits 5 s, and all fail with the same `.ownerGone`.
+///   may. An owner that is stopped (SIGSTOP) is not replaced. While there is none, reads of
+///   locations that are loaded go on, once a look for the next owner has found none (`read`: 1 s at
+///   most, so that what the next owner has acknowledged meanwhile is not missed); other reads, and
+///   changes, wait for the next owner, 5 s at most, then they fail with ETIMEDOUT, and the seeker
+///   goes on looking. A change whose answer did not come is sent again, and carried out once.
+///   Observers are notified of what changed between two owners as of any other change.
+/// - **Posted changes**, which no caller waits for, are sent one after the other, and carried out
+///   in that order and before whatever this process asks for later. They are kept until they are
+///   over: answered or refused. If the owner is gone before, they are sent again to the next one:
+///   in the same order, before any other request of this process. Each is carried out once. Until a
+///   change is over, this process reads what the change will make. A caller waits only for its
+///   turn, and while there is no owner, 5 s at most; then changes stay in this process,
+///   `mostWaiting` of them. If there has never been an owner, a change is refused, because nobody
+///   knows then whether it is allowed (a forced key), or whether the key has that value already.
+/// - **A process that asks a few things and ends** (`ClientManner.isBrief`) starts no thread: it
+///   looks for an owner with its first request, and for the next one when it asks again. Nothing is
+///   adopted. Without an owner the first such request waits 5 s, and all fail with the same
+///   `.ownerGone`.
 ///
 /// A copy of the process that fork(2) has made, and that has not called execve(2) yet, can read
 /// what was read before and has not changed. Other look-ups, and changes, fail with EPERM there,
 /// because the copy shares the connection with the process. (CFPreferences cannot be used in such a
 /// copy either.)
 ///
-/// Threads: any; the seeker looks for the next owner, a thread that ends when there is one. Observers
-/// are called in the order of the changes, after look-ups go to the owner that made them. Locks:
-/// `state`, under which nothing blocks; and the turn (`isSending`), which a thread has while it posts
-/// a change or establishes an owner. Neither is held while an owner is asked or an observer is called.
+/// Threads: any; the seeker looks for the next owner, a thread that ends when there is one.
+/// Observers are called in the order of the changes, after look-ups go to the owner that made them.
+/// Locks: `state`, under which nothing blocks; and the turn (`isSending`), which a thread has while
+/// it posts a change or establishes an owner. Neither is held while an owner is asked or an
+/// observer is called.
 public final class StoreClient: PersistentPlaces, DurabilityService, ReportService {
   /// A request of the kernel that changes are made for.
   struct KernelRequest {
@@ -65,8 +67,8 @@ public final class StoreClient: PersistentPlaces, DurabilityService, ReportServi
     var hasSeeker: Bool
     /// Whether that thread is to look once more.
     var isAsked = false
-    /// The last reason for having no owner that was logged; that no owner could be had, in a process
-    /// that asks a few things and ends.
+    /// The last reason for having no owner that was logged; that no owner could be had, in a
+    /// process that asks a few things and ends.
     var lastFailure: EngineError?
     /// Whether a request has waited for an owner in vain, so that the next ones wait less.
     var hasWaitedInVain = false
@@ -85,7 +87,8 @@ public final class StoreClient: PersistentPlaces, DurabilityService, ReportServi
 
     /// Whether this process has, or had, mounts.
     var hasMounts = false
-    /// The mounts of this process, and the names that each has claimed. Every owner is told of them.
+    /// The mounts of this process, and the names that each has claimed. Every owner is told of
+    /// them.
     var mounts: [Author: Set<Key>] = [:]
     /// The mounts that have left. Each next owner is told again: the one before may have ended
     /// before it knew, and a new owner waits a moment for the mounts that the last one has noted.
@@ -114,12 +117,13 @@ public final class StoreClient: PersistentPlaces, DurabilityService, ReportServi
       }
     }
 
-    /// The epoch of the present owner, or of the last one. An owner that is adopted has a larger one.
+    /// The epoch of the present owner, or of the last one. An owner that is adopted has a larger
+    /// one.
     var epoch: Int { readable?.epoch ?? 0 }
 
-    /// Milliseconds that a request waits for the next owner: 5 s, or 200 ms after another has waited
-    /// in vain. None while there has never been an owner and the last look failed: a program that
-    /// can start none must not wait at each of its requests.
+    /// Milliseconds that a request waits for the next owner: 5 s, or 200 ms after another has
+    /// waited in vain. None while there has never been an owner and the last look failed: a program
+    /// that can start none must not wait at each of its requests.
     var patience: Int64 {
       if readable == nil, lastFailure != nil { return 0 }
       return hasWaitedInVain ? Patience.read : Patience.usual
@@ -300,8 +304,8 @@ public final class StoreClient: PersistentPlaces, DurabilityService, ReportServi
     }
   }
 
-  /// Notes that a change with an origin of `nextOrigin` was carried out. A call of an engine may make
-  /// several: the first of them is the one that its request asks for.
+  /// Notes that a change with an origin of `nextOrigin` was carried out. A call of an engine may
+  /// make several: the first of them is the one that its request asks for.
   func noteCarriedOut() {
     state.withLock { state in
       state.request?.changes += 1
