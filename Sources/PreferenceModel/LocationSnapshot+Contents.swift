@@ -14,7 +14,7 @@ extension LocationSnapshot {
     /// The modification time of the list's keys without metadata.
     package var listModified = Timestamp(nanoseconds: 0)
     /// What is kept beside the list's values, where it is not what is usual.
-    package var metadata = MetadataTable()
+    package var metadata: [Key: Metadata] = [:]
     /// The values that were set since the list was written; nil for keys that were removed.
     package var changes: [Key: StoredValue?] = [:]
     /// The values that profiles, fragments and vendors' lists set (`PlaceAdditions`).

@@ -17,7 +17,7 @@ extension LocationSnapshot.Base {
     }
     let time = modified
     if metadata.values.contains(where: { $0.isNothing(but: time) }) {
-      metadata = metadata.compactMap { $1.isNothing(but: time) ? nil : $1 }
+      metadata = metadata.filter { !$0.value.isNothing(but: time) }
     }
   }
 

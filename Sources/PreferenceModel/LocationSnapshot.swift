@@ -27,7 +27,8 @@ public struct LocationSnapshot: Sendable {
   /// The list on the disk, and what is kept beside it.
   package struct Base: Sendable {
     package var values = ListValues.decoded([:])
-    package var metadata = MetadataTable()
+    /// What is kept beside the values, by key.
+    package var metadata: [Key: Metadata] = [:]
     /// The modification time of keys without metadata.
     package var modified = Timestamp(nanoseconds: 0)
     /// `LocationSnapshot.made` when the list was written.

@@ -155,7 +155,7 @@ extension ByteWriter {
     append(contents.modified.nanoseconds)
     append(contents.listModified.nanoseconds)
     append(counted: contents.list.binary)
-    append(contents.metadata)
+    append(contents.metadata) { $0.append($1) }
     append(contents.changes) { writer, stored in
       writer.append(stored == nil ? 0 : 1 as UInt8)
       if let stored { writer.append(stored) }
@@ -168,7 +168,7 @@ extension ByteWriter {
   /// not know it ignore it.
   fileprivate mutating func append(changesOf contents: LocationSnapshot.Contents) {
     var (listed, set): ([Key: Timestamp], [Key: Timestamp]) = ([:], [:])
-    for (key, metadata) in zip(contents.metadata.keys, contents.metadata.values) {
+    for (key, metadata) in contents.metadata {
       if let changed = metadata.changed { listed[key] = changed }
     }
     for (key, stored) in contents.changes {
@@ -184,14 +184,6 @@ extension ByteWriter {
     for (key, item) in items {
       append(key.string)
       body(&self, item)
-    }
-  }
-
-  private mutating func append(_ table: MetadataTable) {
-    append(UInt32(table.count))
-    for (key, metadata) in zip(table.keys, table.values) {
-      append(key.string)
-      append(metadata)
     }
   }
 
@@ -355,7 +347,7 @@ extension ByteReader {
     contents.listModified = try timestamp()
     guard let list = try ListValues(binary: Array(try counted())) else { throw Unknown() }
     contents.list = list
-    contents.metadata = try metadataTable()
+    contents.metadata = try items { try $0.metadata() }
     contents.changes = try items { reader in
       try reader.number(UInt8.self) == 0 ? nil : try reader.stored()
     }
@@ -407,17 +399,6 @@ extension ByteReader {
       items.updateValue(try body(&self), forKey: key)
     }
     return items
-  }
-
-  private mutating func metadataTable() throws -> MetadataTable {
-    let count = try number(UInt32.self)
-    var (keys, values): ([Key], [Metadata]) = ([], [])
-    for _ in 0..<count {
-      keys.append(try key())
-      values.append(try metadata())
-    }
-    guard let table = MetadataTable(keys: keys, values: values) else { throw Unknown() }
-    return table
   }
 
   private mutating func metadata() throws -> Metadata {

@@ -15,36 +15,37 @@ struct AnswerTable: Sendable {
   private(set) var changes = 0
   /// How often the answers of all keys were forgotten.
   private(set) var sweeps = 0
-  private var keys = KeyTable()
-  /// What is known of the keys, in their order.
-  private var answers: [Answer] = []
+  private var values: ValueDictionary = [:]
+  /// The keys that no place holds. `KeyFilter` answers for most of them.
+  private var absent: Set<Key> = []
 
-  /// How many keys are kept. A table that would exceed it is emptied.
+  /// How many answers are kept. A table that would exceed it is emptied.
   private static let largest = 1 << 16
 
   /// What is known of a key. Cost: O(1).
-  func find(_ key: Key) -> Answer { keys.position(of: key).map { answers[$0] } ?? .unknown }
+  func find(_ key: Key) -> Answer {
+    if let value = values[key] { return .value(value) }
+    return absent.contains(key) ? .nothing : .unknown
+  }
 
   /// Keeps what a look-up of the key found; nil: no place holds it.
   mutating func note(_ value: Value?, for key: Key) {
-    let answer = value.map { Answer.value($0) } ?? .nothing
-    if let position = keys.position(of: key) { return answers[position] = answer }
-    if answers.count >= Self.largest { forget() }
-    keys.append(key)
-    answers.append(answer)
+    if values.count + absent.count >= Self.largest { forget() }
+    values[key] = value
+    if value == nil { absent.insert(key) } else { absent.remove(key) }
   }
 
   /// Forgets the answer of one key.
   mutating func forget(_ key: Key) {
     changes += 1
-    if let position = keys.position(of: key) { answers[position] = .unknown }
+    values[key] = nil
+    absent.remove(key)
   }
 
   /// Forgets the answers of all keys.
   mutating func forget() {
     changes += 1
     sweeps += 1
-    keys = KeyTable()
-    answers = []
+    (values, absent) = ([:], [])
   }
 }

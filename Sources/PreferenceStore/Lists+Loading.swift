@@ -298,14 +298,13 @@ extension LocationSnapshot.Base {
       metadata = kept.keys
     } else {
       // Which keys another program changed meanwhile is unknown: the time of all of them moves.
-      metadata = kept.keys.compactMap { key, old in
-        guard values[key] != nil else { return nil }
+      metadata = kept.keys.filter { values[$0.key] != nil }.mapValues { old in
         let time = max(old.modified, modified)
         let changed = old.lastChanged > time ? old.lastChanged : nil
         return Metadata(text: old.text, modified: time, mode: old.mode, changed: changed)
       }
     }
-    for (key, known) in zip(kept.keys.keys, kept.keys.values) {
+    for (key, known) in kept.keys {
       guard let text = known.text, let value = values[key] else { continue }
       if !ValueText.denotes(text, value) { metadata[key]?.text = nil }
     }

@@ -20,7 +20,7 @@ struct MetadataFile {
     var identity: FileIdentity?
     /// The modification time of keys that have none of their own.
     var modified: Timestamp
-    var keys: MetadataTable
+    var keys: [Key: Metadata]
     /// `LocationSnapshot.made`.
     var made: Timestamp?
     /// `ListOwners`; nil: there is nothing to keep.
@@ -51,16 +51,17 @@ struct MetadataFile {
     return contents
   }
 
-  /// Returns a table of the keys and their times; nil if it cannot be made.
-  private static func table(_ keys: [Value], _ times: [UInt8]) -> MetadataTable? {
+  /// Returns the keys with their times; nil where the file is damaged.
+  private static func table(_ keys: [Value], _ times: [UInt8]) -> [Key: Metadata]? {
     var reader = ByteReader(times[...])
-    let names = keys.compactMap { if case .string(let name) = $0 { Key(name) } else { nil } }
-    let metadata = names.compactMap { _ in
-      (try? reader.number(Int64.self)).map {
-        Metadata(text: nil, modified: Timestamp(nanoseconds: $0))
+    var table = [Key: Metadata](minimumCapacity: keys.count)
+    for key in keys {
+      guard case .string(let name) = key, let time = try? reader.number(Int64.self) else {
+        return nil
       }
+      table[Key(name)] = Metadata(text: nil, modified: Timestamp(nanoseconds: time))
     }
-    return names.count == keys.count ? MetadataTable(keys: names, values: metadata) : nil
+    return table.count == keys.count ? table : nil
   }
 
   /// Replaces the file. It holds the keys, their times in the same order as 64-bit numbers, the
@@ -72,7 +73,7 @@ struct MetadataFile {
     var texts: ValueDictionary = [:]
     var modes: ValueDictionary = [:]
     var changes: ValueDictionary = [:]
-    for (key, metadata) in zip(contents.keys.keys, contents.keys.values) {
+    for (key, metadata) in contents.keys {
       keys.append(.string(key.string))
       times.append(metadata.modified.nanoseconds)
       if let text = metadata.text { texts[key] = .data(text) }

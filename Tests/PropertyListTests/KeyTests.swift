@@ -26,10 +26,12 @@ import Testing
     }
     let same = keys(bytes)
     let different = others.filter { $0 != bytes }.flatMap(keys)
+    // With more than eight keys it has an index.
+    let more = (0..<ValueDictionary.few).map { Key("more \($0)", hash: 7) }
     for key in same {
-      let table = KeyTable([key])
-      #expect(same.allSatisfy { $0 == key && table?.position(of: $0) == 0 })
-      #expect(different.allSatisfy { $0 != key && table?.position(of: $0) == nil })
+      let table = ValueDictionary((more + [key]).map { (key: $0, value: true) })
+      #expect(same.allSatisfy { $0 == key && table[$0] == true })
+      #expect(different.allSatisfy { $0 != key && table[$0] == nil })
     }
   }
 }

@@ -9,12 +9,18 @@ struct ValueDictionaryTests {
   private func value(_ number: Int) -> Value { .integer(WideInteger(Int64(number))) }
 
   @Test(
-    "a dictionary holds what Swift's holds after random changes", arguments: [4, 12, 300, 5000])
-  func random(_ keys: Int) {
+    "a dictionary holds what Swift's holds after random changes",
+    arguments: [(keys: 4, hashes: 4), (12, 1), (12, 3), (300, 40), (5000, 5000)])
+  func random(_ size: (keys: Int, hashes: Int)) {
+    let keys = size.keys
+    func key(_ number: Int) -> Key {
+      let hash = UInt32(truncatingIfNeeded: number % size.hashes) &* 0x9E37_79B9
+      return Key("a key of some length, \(number)", hash: hash)
+    }
     var generator = SystemRandomNumberGenerator()
     var (ours, theirs) = (ValueDictionary(), [Key: Value]())
     for step in 0..<4 * keys {
-      let key = self.key(Int.random(in: 0..<keys, using: &generator))
+      let key = key(Int.random(in: 0..<keys, using: &generator))
       let isRemoved = Int.random(in: 0..<3, using: &generator) == 0
       let new = isRemoved ? nil : value(step)
       #expect(ours[key] == theirs[key])
