@@ -49,7 +49,7 @@ struct RecentChanges: Sendable {
   }
 
   /// Whether the list is, as a whole, what the domain was at one moment of the last ten seconds:
-  /// then somebody has put an earlier state back.
+  /// then somebody has put an earlier state back. Cost: O(n log n) for n changes that are kept.
   /// - Parameters:
   ///   - differing: the keys whose value in the list differs from the present one.
   ///   - list: the value of a key in the list.
@@ -58,19 +58,31 @@ struct RecentChanges: Sendable {
     _ differing: Set<Key>, _ list: (Key) -> Value?, present: (Key) -> Value?, now: Instant = .now
   ) -> Bool {
     guard differing.allSatisfy({ undoes($0, list($0), now: now) }) else { return false }
-    let times = Set(entries.values.joined().map(\.time))
-    guard times.count * entries.count <= Self.mostComparisons else { return false }
-    return times.contains { time in
-      entries.allSatisfy { key, history in
-        // At that moment the key had the value before its next change, or the present one.
-        let first = history.first { $0.time >= time }
-        return list(key) == (first.map(\.value) ?? present(key))
+    // Moments just before changes.
+    let moments = Set(entries.values.joined().map(\.time)).sorted()
+    let numbers = Dictionary(uniqueKeysWithValues: zip(moments, 0...))
+    // How many keys more have, at each moment than at the one before, the value of the list.
+    var steps = Array(repeating: 0, count: moments.count + 1)
+    for (key, history) in entries {
+      let value = list(key)
+      var first = 0
+      for before in history {
+        let next = (numbers[before.time] ?? 0) + 1
+        if before.value == value {
+          steps[first] += 1
+          steps[next] -= 1
+        }
+        first = next
       }
+      // After its last change, a key has its present value.
+      if present(key) == value { steps[first] += 1 }
+    }
+    var count = 0
+    return steps.dropLast().contains { step in
+      count += step
+      return count == entries.count
     }
   }
-
-  /// Where more comparisons would be needed, the list counts as a stale copy.
-  private static let mostComparisons = 1 << 20
 
   /// Forgets a key whose value another program has changed.
   mutating func forget(_ key: Key) { bytes -= entries.removeValue(forKey: key)?.bytes ?? 0 }
