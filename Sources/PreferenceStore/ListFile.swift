@@ -43,6 +43,9 @@ struct FileIdentity: Hashable, Sendable {
 struct ListFile {
   let path: String
 
+  /// The name of the file, which is the same on every machine that uses the home.
+  var name: String { path.split(separator: "/").last.map(String.init) ?? "" }
+
   /// A list as it was read.
   struct Contents {
     var values: ListValues
@@ -94,7 +97,7 @@ struct ListFile {
     if bytes.isEmpty {
       return Contents(values: .decoded([:]), format: .binary, identity: FileIdentity(status))
     }
-    let statement = ListStatement(in: bytes)
+    let statement = ListStatement(in: bytes, of: name)
     let document: (value: Value, format: Format)
     do {
       if let packed = try ListValues(packing: bytes) {

@@ -11,8 +11,8 @@ import SystemCalls
 /// - A list that another owner has made without having seen our last changes, because two rewrites
 ///   have met or its view of the list was old, does not undo them: the keys that we changed in the
 ///   rewrites that it lacks are set again, and the list is rewritten. No time decides about that.
-/// - So is our change where both have changed a key without knowledge of each other. Then the other
-///   one sees in our list that we know its change, and adopts ours.
+/// - Where both have changed a key without knowledge of each other, it gets our value again, too. The
+///   other one then sees in our list that we know its change, and adopts ours.
 /// - A list without a statement that counts, and a copy of an older one, is another program's:
 ///   `RecentChanges` decides.
 ///
@@ -23,9 +23,10 @@ import SystemCalls
 ///
 /// Half-broken states: without the metadata file, an owner has a new name, and nothing to protect.
 /// Where the metadata file is of a rewrite that a crash has prevented, the journal has its changes.
-/// A list that was made without any of ours has no number of ours: what we have set is kept; what we
-/// have removed is not, because somebody may have set it anew; after a start neither, because the
-/// list may have been removed and made anew meanwhile.
+/// Where it is older than the list, as in a state directory that was put back, the statement of the
+/// list says which number was our last. A list whose statement does not name us was made without any
+/// of ours: what we have set is kept; what we have removed is not, because somebody may have set it
+/// anew; after a start neither, because the list may have been removed and made anew meanwhile.
 struct ListOwners: Sendable {
   /// This owner's name; 0: it has stated nothing yet.
   private var own: UInt64 = 0
@@ -72,12 +73,13 @@ struct ListOwners: Sendable {
   ///   the list's values now, or are unsaved.
   mutating func adopt(_ list: ListFile.Contents?, differing: Set<Key>) {
     // Others may have seen our changes in a list that says nothing of them.
-    guard let list, list.statement != nil else { return forgetChanges() }
+    guard let list, let known = list.statement else { return forgetChanges() }
     for key in differing { log[key] = nil }
-    guard let statement = news(list) else { return }
-    let number = contains[own]
-    contains = statement.contains
+    let statement = news(list)
+    let number = [contains[own], known.contains[own]].compactMap { $0 }.max()
+    if let statement { contains = statement.contains }
     contains[own] = number
+    guard let statement else { return }
     confirmed[statement.owner] = statement.contains[own] ?? 0
     let least = contains.keys.filter { $0 != own }.map { confirmed[$0] ?? 0 }.min() ?? 0
     log = log.filter { $0.value > least }
@@ -92,10 +94,12 @@ struct ListOwners: Sendable {
   /// - Parameters:
   ///   - keys: the keys that it changes.
   ///   - values: the values of the list.
-  mutating func noteRewrite(_ keys: [Key], _ values: ListValues) -> ListStatement {
+  mutating func noteRewrite(
+    _ keys: [Key], _ values: ListValues, now: Timestamp = .now
+  ) -> ListStatement {
     if own == 0 { own = UInt64.random(in: 1...(.max)) }
-    // Larger than any before, also if one that came before was not kept.
-    let number = max((contains[own] ?? 0) &+ 1, UInt64(max(0, Timestamp.now.nanoseconds)))
+    // Larger than any before: the time is, if one that came before was not kept.
+    let number = max((contains[own] ?? 0) &+ 1, UInt64(max(0, now.nanoseconds)))
     contains[own] = number
     for key in keys { log[key] = number }
     shed(values)

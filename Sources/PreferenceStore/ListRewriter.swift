@@ -213,7 +213,7 @@ final class ListRewriter: Sendable {
       format == .binary
       ? (try? ListValues(packing: content)) ?? written.base.values
       : ListValues(packingIfLarge: written.base.values.dictionary)
-    let bytes = withStatement(content, format, domain, &written, location)
+    let bytes = withStatement(content, format, domain, &written, location, file.name)
     let described = written
     let mode: mode_t = lists.layout.isMachineWide(location.place) ? 0o644 : 0o600
     written.format = format
@@ -234,7 +234,7 @@ final class ListRewriter: Sendable {
   /// uses the home, or the format cannot hold one.
   private func withStatement(
     _ bytes: [UInt8], _ format: Format, _ domain: LocationState, _ written: inout Written,
-    _ location: Location
+    _ location: Location, _ name: String
   ) -> [UInt8] {
     guard format == .binary || format == .xml, isShared(location, written.owners),
       bytes.count <= ListFile.largest - ListStatement.mostBytes
@@ -245,7 +245,7 @@ final class ListRewriter: Sendable {
     let changed = domain.snapshot.collapsed().changes.compactMap { key, change -> Key? in
       if case .described = change { nil } else { key }
     }
-    return written.owners.noteRewrite(changed, written.base.values).added(to: bytes)
+    return written.owners.noteRewrite(changed, written.base.values).added(to: bytes, of: name)
   }
 
   /// Whether other machines may rewrite the list too.

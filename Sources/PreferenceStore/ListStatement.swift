@@ -16,9 +16,9 @@ import SystemCalls
 /// other formats have none, nor has a list in a home that nobody else uses.
 ///
 /// Half-broken states: a program that writes the list anew drops the statement. SUM is the CRC-32C
-/// of everything before the comment: in a list that a program has changed around it, it counts as
-/// none. A copy of a whole list has the statement of the original, which every owner knows already
-/// (`ListOwners.isNews`).
+/// of everything before the comment, combined with that of the file's name: in a list that a program
+/// has changed around the comment, and in a copy of another domain's list, it counts as none. A list
+/// that is put back has a statement that every owner knows already (`ListOwners.news`).
 struct ListStatement: Equatable, Sendable {
   /// The owner that wrote the list.
   let owner: UInt64
@@ -41,13 +41,14 @@ struct ListStatement: Equatable, Sendable {
 
   /// Reads the statement of a list; nil where there is none. Cost: O(1) where there is none; else a
   /// checksum of the list.
-  init?(in list: [UInt8]) {
+  /// - Parameter name: the name of the list's file.
+  init?(in list: [UInt8], of name: String) {
     guard let place = Self.place(in: list) else { return nil }
     let text = list[place].dropFirst(Self.start.count).dropLast(Self.end.count)
     let words = String(decoding: text, as: UTF8.self).split(separator: " ")
     let numbers = words.compactMap { UInt64($0, radix: 16) }
     guard numbers.count == words.count, numbers.count >= 3, numbers.count % 2 == 1,
-      numbers[0] == UInt64(Checksum.crc32c(list[..<place.lowerBound]))
+      numbers[0] == UInt64(Self.sum(list[..<place.lowerBound], name))
     else { return nil }
     owner = numbers[1]
     let pairs = stride(from: 1, to: numbers.count, by: 2).map { (numbers[$0], numbers[$0 + 1]) }
@@ -56,12 +57,13 @@ struct ListStatement: Equatable, Sendable {
 
   /// Returns the list, as our writers make them, with this statement, instead of the one that an XML
   /// list may have.
-  func added(to list: [UInt8]) -> [UInt8] {
+  /// - Parameter name: the name of the list's file.
+  func added(to list: [UInt8], of name: String) -> [UInt8] {
     guard let table = Self.offsetTable(of: list) else {
       let plain = Self.removed(from: list)
-      return plain + comment(Checksum.crc32c(plain[...])) + Array("\n".utf8)
+      return plain + comment(Self.sum(plain[...], name)) + Array("\n".utf8)
     }
-    var result = Array(list[..<table]) + comment(Checksum.crc32c(list[..<table]))
+    var result = Array(list[..<table]) + comment(Self.sum(list[..<table], name))
     let (moved, trailer) = (UInt64(result.count), list.count - 32)
     // Foundation refuses offsets that could not reach the table.
     let oldSize = max(1, Int(list[trailer + 6]))
@@ -80,6 +82,10 @@ struct ListStatement: Equatable, Sendable {
   static func removed(from list: [UInt8]) -> [UInt8] {
     guard offsetTable(of: list) == nil, let place = place(in: list) else { return list }
     return Array(list[..<place.lowerBound])
+  }
+
+  private static func sum(_ list: ArraySlice<UInt8>, _ name: String) -> UInt32 {
+    Checksum.crc32c(list) ^ Checksum.crc32c(Array(name.utf8)[...])
   }
 
   private func comment(_ sum: UInt32) -> [UInt8] {

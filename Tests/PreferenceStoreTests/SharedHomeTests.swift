@@ -178,6 +178,50 @@ private let shared = Location(.user, "d")
     }
   }
 
+  @Test("a list that is copied from another domain counts as it is")
+  func otherDomain() throws {
+    try withSandbox { sandbox in
+      let (a, b) = (try Machine(sandbox, "a"), try Machine(sandbox, "b"))
+      try a.set(["K": 1])
+      try b.see(a)
+      let other = Location(.user, "other")
+      _ = try a.store.commit([.init(other, .set("K", 2, .canonical))])
+      try a.store.checkpoint(other)
+      a.wait()
+      sandbox.shell("cp \(a.store.layout.path(other)) \(a.path)")
+      a.store.lists.refresh(shared)
+      #expect(try a.get("K") == 2 && a.isSaved)
+      try a.set(["New": 1])
+      try b.see(a)
+      #expect(try b.get("K") == 2 && b.get("New") == 1 && b.isSaved)
+    }
+  }
+
+  @Test("the rewrites of an owner have ascending numbers, whatever its clock and its metadata say")
+  func numbers() throws {
+    let values = ListValues.decoded(["K": 1])
+    func list(_ statement: ListStatement) -> ListFile.Contents {
+      let identity = FileIdentity(size: 1, modified: Timestamp(nanoseconds: 1), inode: 1)
+      return ListFile.Contents(
+        values: values, format: .xml, identity: identity, statement: statement)
+    }
+    var (owner, other) = (ListOwners(), ListOwners())
+    let first = owner.noteRewrite(["K"], values, now: Timestamp(nanoseconds: 1000))
+    let kept = try #require(owner.encoded(values))
+    // The clock is set back.
+    let second = owner.noteRewrite(["K"], values, now: Timestamp(nanoseconds: 10))
+    #expect(second.number > first.number)
+    other.adopt(list(second), differing: [])
+    let answer = other.noteRewrite([], values)
+    for seen in [second, answer] {
+      // The state directory from before is put back.
+      var again = try #require(ListOwners.decoded(kept))
+      _ = again.owners.resume(list(seen), kept: again.values)
+      let third = again.owners.noteRewrite(["K"], values, now: Timestamp(nanoseconds: 20))
+      #expect(third.number > second.number && other.news(list(third)) != nil)
+    }
+  }
+
   @Test("a list that is removed on one machine, and made anew, has nothing from before")
   func removal() throws {
     try withSandbox { sandbox in
@@ -203,18 +247,21 @@ private let shared = Location(.user, "d")
       let statement = ListStatement(owner: 7, contains: [7: 9, 1: .max])
       for format in [Format.xml, .binary] {
         let plain = try Document.write(value, as: format)
-        let list = statement.added(to: plain)
-        #expect(ListStatement(in: list) == statement && ListStatement(in: plain) == nil)
+        let list = statement.added(to: plain, of: "d.plist")
+        #expect(ListStatement(in: list, of: "d.plist") == statement)
+        #expect(ListStatement(in: plain, of: "d.plist") == nil)
+        #expect(ListStatement(in: list, of: "e.plist") == nil, "a copy of another domain's list")
         #expect(try Document.read(list).value == value)
         let path = sandbox.config + "/d.plist"
         try Data(list).write(to: URL(fileURLWithPath: path))
         #expect(sandbox.evaluate(path, "d['K'], len(d['Long'])") == "v \(length)")
         let foundation = try PropertyListSerialization.propertyList(from: Data(list), format: nil)
         #expect((foundation as? [String: String])?["K"] == "v")
-        #expect(ListStatement(in: list.map { $0 == UInt8(ascii: "v") ? 0x77 : $0 }) == nil)
+        let changed = list.map { $0 == UInt8(ascii: "v") ? 0x77 : $0 }
+        #expect(ListStatement(in: changed, of: "d.plist") == nil)
         guard format == .xml else { continue }
         #expect(ListStatement.removed(from: list) == plain)
-        #expect(statement.added(to: list) == list)
+        #expect(statement.added(to: list, of: "d.plist") == list)
       }
     }
   }
