@@ -149,7 +149,7 @@ extension LocalPlaces {
       if isThere { findings[location] = read(location) }
     }
     for location in absent where isThere {
-      store.lists.keepAbsence(of: location, since: mark)
+      _ = store.lists.keepNothing(at: location, since: mark, isAbsent: true)
       findings[location] = read(location)
     }
     // After the lists were read: most places of a domain have none, and need no look at the disk.

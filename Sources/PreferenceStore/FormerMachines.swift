@@ -14,7 +14,8 @@ import SystemCalls
 ///   (`removeOld`): a machine that gets another identity at each start makes one each time.
 ///
 /// The file `adopted` of a state directory says which histories its own one has: for each of them a
-/// line with the name of the directory, and the number and the size of its newest file then.
+/// line with the name of the directory, and the number and the size of its newest file then, as long
+/// as there is that directory.
 ///
 /// Half-broken states: an adoption that a crash interrupts begins anew (`history.new`). If it is
 /// complete, and its note is missing, the other directory stays. What a crash leaves of a directory
@@ -46,8 +47,11 @@ struct FormerMachines {
   }
 
   private func line(_ directory: String, _ extent: HistoryDirectory.Extent) -> String {
-    let name = directory.split(separator: "/").last ?? ""
-    return "\(name) \(extent.file) \(extent.size)"
+    "\(Self.name(directory)) \(extent.file) \(extent.size)"
+  }
+
+  private static func name(_ directory: String) -> Substring {
+    directory.split(separator: "/").last ?? ""
   }
 
   /// The histories that the one of a directory has.
@@ -71,7 +75,12 @@ struct FormerMachines {
       try fresh.copyFiles(of: history(in: last))
       try SeenLists(fresh).copy(from: SeenLists(history(in: last)))
       try Files.rename(fresh.path, to: layout.history.path)
-      let lines = adopted(in: last) + [line(last, source.extent)]
+      // A directory that is gone needs no line, and its name may be given to another machine's.
+      let present = Set(layout.otherStateDirectories.map(Self.name))
+      let known = adopted(in: last).filter { line in
+        line.split(separator: " ").first.map(present.contains) == true
+      }
+      let lines = known + [line(last, source.extent)]
       try Files.replace(
         note(in: layout.stateDirectory), with: Array((lines.joined(separator: "\n") + "\n").utf8))
     } catch {
@@ -145,7 +154,7 @@ struct FormerMachines {
   /// Removes what `removeOld` has given another name.
   private func removeGone() {
     let parent = Files.parent(of: layout.stateDirectory)
-    let own = layout.stateDirectory.split(separator: "/").last ?? ""
+    let own = Self.name(layout.stateDirectory)
     let usual = (own.split(separator: ".").first ?? own) + "."
     for name in ((try? Files.names(in: parent, withDirectories: true)) ?? nil) ?? []
     where name.hasPrefix(usual) && name.hasSuffix(Self.gone) {

@@ -98,7 +98,7 @@ extension Lists {
   /// and a lock or two.
   /// - Parameters:
   ///   - appearances: what the property of that name was before.
-  ///   - isAbsent: whether a listing that was made since then says that there is no list.
+  ///   - isAbsent: whether it was seen since then that there is no list.
   /// - Returns: whether that was kept; if not, the location must be read.
   public func keepNothing(
     at location: Location, since appearances: Int, isAbsent: Bool = false
@@ -122,20 +122,6 @@ extension Lists {
 
   /// The names of the lists that the places have. Waits for disks.
   public func names(in places: Set<Place>) -> ListNames { ListNames(layout, of: places) }
-
-  /// Keeps in memory that there is no list at the location, unless a list has appeared since it was
-  /// looked for.
-  /// - Parameter appearances: what the property of that name was before the list was looked for.
-  public func keepAbsence(of location: Location, since appearances: Int) {
-    if isReadOnly { return }
-    state.withLock { state in
-      guard state.directories.appearances == appearances, state.adopt(LocationState(), at: location)
-      else {
-        return
-      }
-      noteLook(location, .decoded([:]), nil, isFirst: true, &state)
-    }
-  }
 
   /// Reads the journal's edits of the location again. In a read-only store another process owns the
   /// journal and releases its records; the journal is read after the list, so that no edit older

@@ -88,6 +88,22 @@ import Testing
     }
   }
 
+  @Test("a machine does not note histories of directories that are gone")
+  func gone() throws {
+    try withSandbox { sandbox in
+      for name in ["s", "s.2", "s.3"] {
+        let store = try open(sandbox, name)
+        try set(.string(name), store)
+        _ = try lines(store)
+        store.unlock()
+        if name == "s.2" { sandbox.shell("rm -r \(sandbox.state)/s") }
+      }
+      let noted = sandbox.shell("cut -d ' ' -f 1 \(sandbox.state)/s.2/adopted").output
+      #expect(noted == "s\n")
+      #expect(sandbox.shell("cut -d ' ' -f 1 \(sandbox.state)/s.3/adopted").output == "s.2\n")
+    }
+  }
+
   /// What is done in an old directory before another machine adopts its history, and afterwards, and
   /// whether it goes.
   struct Case: Sendable, CustomTestStringConvertible {
