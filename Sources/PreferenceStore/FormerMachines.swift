@@ -14,8 +14,8 @@ import SystemCalls
 ///   (`removeOld`): a machine that gets another identity at each start makes one each time.
 ///
 /// The file `adopted` of a state directory says which histories its own one has: for each of them a
-/// line with the name of the directory, and the number and the size of its newest file then, as long
-/// as there is that directory.
+/// line with the name of the directory, and the number and the size of its newest file then. A line
+/// goes with its directory.
 ///
 /// Half-broken states: an adoption that a crash interrupts begins anew (`history.new`). If it is
 /// complete, and its note is missing, the other directory stays. What a crash leaves of a directory

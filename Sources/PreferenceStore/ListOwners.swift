@@ -11,7 +11,7 @@ import SystemCalls
 /// - A list that another owner has made without having seen our last changes, because two rewrites
 ///   have met or its view of the list was old, does not undo them: the keys that we changed in the
 ///   rewrites that it lacks are set again, and the list is rewritten. No time decides about that.
-/// - Where both have changed a key without knowledge of each other, it gets our value again, too. The
+/// - A key that both have changed without knowledge of each other gets our value again, too. The
 ///   other one then sees in our list that we know its change, and adopts ours.
 /// - A list without a statement that counts, and a copy of an older one, is another program's:
 ///   `RecentChanges` decides.
@@ -24,9 +24,10 @@ import SystemCalls
 /// Half-broken states: without the metadata file, an owner has a new name, and nothing to protect.
 /// Where the metadata file is of a rewrite that a crash has prevented, the journal has its changes.
 /// Where it is older than the list, as in a state directory that was put back, the statement of the
-/// list says which number was our last. A list whose statement does not name us was made without any
-/// of ours: what we have set is kept; what we have removed is not, because somebody may have set it
-/// anew; after a start neither, because the list may have been removed and made anew meanwhile.
+/// list says which number was our last.
+/// A list whose statement does not name us was made without any of ours: what we have set is kept;
+/// what we have removed is not, because somebody may have set it anew; after a start neither, because
+/// the list may have been removed and made anew meanwhile.
 struct ListOwners: Sendable {
   /// This owner's name; 0: it has stated nothing yet.
   private var own: UInt64 = 0

@@ -16,9 +16,9 @@ import SystemCalls
 /// other formats have none, nor has a list in a home that nobody else uses.
 ///
 /// Half-broken states: a program that writes the list anew drops the statement. SUM is the CRC-32C
-/// of everything before the comment, combined with that of the file's name: in a list that a program
-/// has changed around the comment, and in a copy of another domain's list, it counts as none. A list
-/// that is put back has a statement that every owner knows already (`ListOwners.news`).
+/// of everything before the comment, combined with that of the file's name: in a list that another
+/// program has changed around it, and in a copy of a different domain's list, it counts as none. A
+/// list that is put back has a statement that every owner knows already (`ListOwners.news`).
 struct ListStatement: Equatable, Sendable {
   /// The owner that wrote the list.
   let owner: UInt64

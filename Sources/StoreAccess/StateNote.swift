@@ -134,9 +134,10 @@ extension StoreLayout {
   /// EAGAIN if a process of another machine uses the directory.
   public func noteOwner() throws(SystemError) { try StateNote.write(in: stateDirectory) }
 
-  /// Notes by the time of the note that an owner uses the state directory.
+  /// Notes by the time of the note that an owner uses the state directory. It is a time of the file
+  /// system's clock, so that machines with other clocks can tell how old it is.
   public func noteUse() throws(SystemError) {
-    try Descriptor(opening: noteFile(in: stateDirectory), O_WRONLY).setModified(.now)
+    try Descriptor(opening: noteFile(in: stateDirectory), O_WRONLY).touch()
   }
 
   /// Whether another machine, or a container, has used a state directory beside this one in the last

@@ -136,6 +136,12 @@ public struct Descriptor: ~Copyable, Sendable {
     try require("futimens", path) { futimens(number, times) }
   }
 
+  /// futimens(2): sets both times to the present one by the file system's clock: its server's, if it
+  /// has one.
+  public func touch() throws(SystemError) {
+    try require("futimens", path) { futimens(number, nil) }
+  }
+
   /// Gives a file or directory that this process has just made to the owner of the directory that
   /// it lies in (nil: it is gone), so that a user can use what root has made in the user's home
   /// (sudo(8) that keeps HOME, mount(8) of a user's lists). Does nothing where the process is not
