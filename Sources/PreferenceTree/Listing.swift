@@ -1,57 +1,20 @@
-import PropertyList
-
 /// The entries of a directory at one moment, in the order of their cookies, without `.` and `..`.
-///
-/// The names lie in one array, so that a listing of a million of them takes 32 bytes a name beside
-/// the names, and is released in one step. An item is made when it is asked for.
 public struct Listing: RandomAccessCollection, Sendable {
-  private struct Row {
-    let cookie: UInt64
-    let inode: UInt64
-    /// Where the name begins in `names`, and how many bytes it has.
-    let start: Int
-    let count: UInt16
-    let type: FileType
-  }
-
-  private var rows: [Row] = []
-  private var names: [UInt8] = []
+  private let items: [ListingItem]
 
   /// Creates a listing of the items, which may be in any order.
-  init(_ items: [ListingItem] = []) {
-    for item in items { append(item) }
-    sort()
-  }
-
-  /// Adds an item behind the others, whatever its cookie is. Call `sort` after the last one.
-  mutating func append(_ item: ListingItem) {
-    let start = names.count
-    names += item.name.utf8
-    rows.append(
-      Row(
-        cookie: item.cookie, inode: item.inode, start: start,
-        count: UInt16(clamping: names.count - start), type: item.type))
-  }
-
-  mutating func reserve(_ count: Int) { rows.reserveCapacity(count) }
-
-  mutating func sort() { rows.sort { $0.cookie < $1.cookie } }
+  init(_ items: [ListingItem] = []) { self.items = items.sorted { $0.cookie < $1.cookie } }
 
   public var startIndex: Int { 0 }
-  public var endIndex: Int { rows.count }
-
-  public subscript(position: Int) -> ListingItem {
-    let row = rows[position]
-    let name = String(decoding: names[row.start..<row.start + Int(row.count)], as: UTF8.self)
-    return ListingItem(name: name, inode: row.inode, type: row.type, cookie: row.cookie)
-  }
+  public var endIndex: Int { items.count }
+  public subscript(position: Int) -> ListingItem { items[position] }
 
   /// Returns the items after the cookie (0: all). Cost: O(log items).
   func after(_ cookie: UInt64) -> SubSequence {
-    var (low, high) = (0, rows.count)
+    var (low, high) = (0, count)
     while low < high {
       let middle = (low + high) / 2
-      if rows[middle].cookie <= cookie { low = middle + 1 } else { high = middle }
+      if items[middle].cookie <= cookie { low = middle + 1 } else { high = middle }
     }
     return self[low...]
   }

@@ -26,32 +26,31 @@ public struct ListingPlan: Sendable {
   /// Makes the listing. Waits as long as the engine does. Throws the error of a list that cannot be
   /// read.
   public func make() throws(EngineError) -> Listing {
-    var listing = Listing()
+    var items: [ListingItem] = []
     var shown: Set<Key> = []
     switch names {
     case .nothing: break
     case .domains:
       for domain in try engine.domains() {
-        listing.append(
+        items.append(
           ListingItem(NameCodec.encode(domain.key), inode: inodes[domain], .directory))
       }
     case .keys(let domain):
       let keys = try keys(of: domain)
-      listing.reserve(keys.count + scratch.count)
+      items.reserveCapacity(keys.count + scratch.count)
       if !scratch.isEmpty { shown = keys.subtracting(departed) }
       for key in keys where !departed.contains(key) {
         // A key of a text of its own: else each use of the text is a copy of it.
         let path = KeyPath(domain: domain, key: Key(key.string))
-        listing.append(ListingItem(NameCodec.encode(path.key), inode: inodes[path], .file))
+        items.append(ListingItem(NameCodec.encode(path.key), inode: inodes[path], .file))
       }
     }
     for item in scratch {
       // A key that came with its list hides a scratch file of its name.
       if case .key(let key) = NameCodec.decode(item.name), shown.contains(key) { continue }
-      listing.append(item)
+      items.append(item)
     }
-    listing.sort()
-    return listing
+    return Listing(items)
   }
 
   private func keys(of domain: DomainName) throws(EngineError) -> Set<Key> {
