@@ -19,7 +19,9 @@ import SystemCalls
 /// For that it keeps in `log` the keys that it has changed, until each other owner of the list is
 /// known to have seen that; at most 1 MiB of keys and values a list, the oldest go first. They are
 /// in the metadata file too, with their values, so that they survive the owner and `kill -9`. What
-/// is not protected: other programs' edits that this owner has adopted, and the removal of a list.
+/// is not protected: other programs' edits that this owner has adopted, and the removal of a list;
+/// nor another owner's change of a key that we had changed, which it made with our change in view
+/// while a third one overwrote ours: no statement says that of a single key.
 ///
 /// Half-broken states: without the metadata file, an owner has a new name, and nothing to protect.
 /// Where the metadata file is of a rewrite that a crash has prevented, the journal has its changes.

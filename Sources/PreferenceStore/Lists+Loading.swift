@@ -165,10 +165,7 @@ extension Lists {
       base.values = list.values
       base.modified = list.identity.modified
       domain.snapshot.exists = true
-      domain.format = list.format
-      domain.hidesValues = !list.hidden.isEmpty
-      domain.identity = list.identity
-      domain.size = Int(list.identity.size)
+      domain.noteFile(of: list)
       if list.identity.size == 0, Self.isNew(list.identity) { domain.emptied = .now }
     } else if location.place == .schema, let known = machineSchema(of: location.domain) {
       // Without an identity, as it is no list: the look at changed lists passes it over.

@@ -204,10 +204,7 @@ extension StoreState {
     // A list that comes back is not a stale copy: somebody puts it back.
     if outside.list == nil { domain.recent = RecentChanges() }
     domain.snapshot.replaceBase(outside.base)
-    domain.identity = outside.list?.identity
-    domain.size = Int(outside.list?.identity.size ?? 0)
-    if let format = outside.list?.format { domain.format = format }
-    domain.hidesValues = outside.list?.hidden.isEmpty == false
+    domain.noteFile(of: outside.list)
     domain.failure = nil
     let hasChanges = domain.snapshot.changesList
     domain.snapshot.exists =

@@ -31,6 +31,14 @@ struct LocationState: Sendable {
 }
 
 extension LocationState {
+  /// Notes what the list's file is, beside its values; nil: there is none.
+  mutating func noteFile(of list: ListFile.Contents?) {
+    identity = list?.identity
+    size = Int(list?.identity.size ?? 0)
+    hidesValues = list?.hidden.isEmpty == false
+    if let list { format = list.format }
+  }
+
   /// Applies an edit that was recorded, or replayed.
   /// - Returns: whether the list had every change before this one.
   mutating func apply(

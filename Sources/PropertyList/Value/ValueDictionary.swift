@@ -28,13 +28,6 @@ public struct ValueDictionary: Sendable {
   /// Creates an empty dictionary.
   public init() { items = [] }
 
-  /// Creates an empty dictionary with room for `count` keys.
-  private init(minimumCapacity count: Int) {
-    items = []
-    items.reserveCapacity(count)
-    if count > Self.few { index = KeyIndex(capacity: count) }
-  }
-
   /// Creates a dictionary of the pairs. If a key occurs twice, the last value counts. Cost:
   /// O(pairs).
   public init(_ pairs: some Sequence<Element>) {
@@ -60,7 +53,7 @@ public struct ValueDictionary: Sendable {
   init(_ items: [Item]) { self = Self(unique: items) ?? Self(lastOf: items) }
 
   private init(lastOf items: [Item]) {
-    self.init(minimumCapacity: items.count)
+    self.init()
     for item in items { self[item.key] = item.value }
   }
 
