@@ -48,6 +48,8 @@ final class ControlTree {
   private(set) var nodes: [NodeID: Node] = [:]
   /// The node to which a path leads.
   private var ids: [[Key]: NodeID] = [:]
+  /// The listing that is being read, until its end: it is made once, not for each request.
+  private var lastListing: (id: NodeID, listing: Listing)?
   var effects: [Effect] = []
   /// What documents have changed that were written to `apply`, and other trees have not seen.
   var applied: [Changeset] = []
@@ -319,6 +321,18 @@ extension ControlTree: Branch {
   func list(
     _ id: NodeID, after cookie: UInt64, since version: UInt64?
   ) throws(TreeError) -> Listing.SubSequence {
+    let listing: Listing
+    if let last = lastListing, last.id == id, cookie != 0 {
+      listing = last.listing
+    } else {
+      listing = try makeListing(id)
+    }
+    let rest = listing.after(cookie)
+    lastListing = rest.isEmpty ? nil : (id, listing)
+    return rest
+  }
+
+  private func makeListing(_ id: NodeID) throws(TreeError) -> Listing {
     let node = try node(id)
     guard let directory = node.entry.directory else { throw .notDirectory }
     let items = try asTreeError { () throws(EngineError) in
@@ -337,7 +351,7 @@ extension ControlTree: Branch {
       }
       return items
     }
-    return Listing(items).after(cookie)
+    return Listing(items)
   }
 
   /// A report is made anew for each look at it.
