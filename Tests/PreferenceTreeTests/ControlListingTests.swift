@@ -1,0 +1,63 @@
+import PreferenceModel
+import PreferenceSearch
+import PropertyList
+import Synchronization
+import SystemCalls
+import Testing
+
+@testable import PreferenceTree
+
+@Suite("Listings of the control directory") struct ControlListingTests {
+  /// A control directory with a directory of many names, which counts how often they are asked for.
+  private final class Control: ControlService {
+    let asked = Mutex(0)
+    let preferences: any Engine = SearchEngine(places: MemoryPlaces())
+    let history: any HistoryService = NoHistory()
+    let absent: Value = "absent"
+
+    private func names() -> Set<Key> {
+      asked.withLock { $0 += 1 }
+      return Set((0..<2000).map { Key("K\($0)") })
+    }
+
+    func root(adding own: [Key: ControlEntry]) -> ControlDirectory {
+      let many = ControlDirectory(names: self.names()) { key in ControlEntry { .text(key.string) } }
+      return ControlDirectory(own.merging(["many": ControlEntry(.directory(many))]) { $1 })
+    }
+
+    func machineRoot() -> ControlDirectory { root(adding: [:]) }
+    func status() -> ValueDictionary { [:] }
+  }
+
+  private final class NoHistory: HistoryService {
+    func prepare(_ need: HistoryNeed) {}
+    func isPrepared(_ need: HistoryNeed) -> Bool { true }
+    func release() {}
+  }
+
+  @Test("a listing is made once for all requests that read it, and anew for who begins")
+  func once() throws {
+    let control = Control()
+    let forest = Forest(
+      .preferences, engine: control.preferences, service: control, options: TreeOptions(),
+      author: Author(number: 1)
+    ) { _ in }
+    var node = NodeID.root
+    for name in [".prefs", "many"] {
+      guard case .found(let entry) = try forest.lookup(node, Array(name.utf8), now: .now) else {
+        throw TreeError.missing
+      }
+      node = entry.node
+    }
+    control.asked.withLock { $0 = 0 }
+    var (cookie, count) = (0 as UInt64, 0)
+    while let part = try? forest[node].list(node, after: cookie, since: nil).prefix(30),
+      let last = part.last
+    {
+      (cookie, count) = (last.cookie, count + part.count)
+    }
+    #expect(count == 2000 && control.asked.withLock { $0 } == 1)
+    _ = try forest[node].list(node, after: 0, since: nil)
+    #expect(control.asked.withLock { $0 } == 2)
+  }
+}
