@@ -20,7 +20,7 @@ _defaults() {
         domains|find|help|cloud|profiles|synchronize|declared|record|complete) return ;;
         schema) candidates=$'swift\nmarkdown\njson\nimport' ;;
         gsettings) candidates=$'on\noff' ;;
-        import-from) candidates=$'dconf\ngsettings\nkconfig' ;;
+        import-from) candidates=$'dconf\ngsettings' ;;
         apply|lint|check) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
         *) candidates=$(printf '%s\n' -g; defaults complete domains 2>/dev/null) ;;
       esac ;;

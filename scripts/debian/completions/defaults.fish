@@ -44,7 +44,7 @@ function __defaults_candidates
                 case gsettings
                     printf '%s\n' on off
                 case import-from
-                    printf '%s\n' dconf gsettings kconfig
+                    printf '%s\n' dconf gsettings
                 case '*'
                     echo -- -g
                     defaults complete domains 2>/dev/null

@@ -20,7 +20,7 @@ _defaults_words() {
         domains|find|help|cloud|profiles|synchronize|declared|record|complete) return ;;
         schema) candidates=(swift markdown json import) ;;
         gsettings) candidates=(on off) ;;
-        import-from) candidates=(dconf gsettings kconfig) ;;
+        import-from) candidates=(dconf gsettings) ;;
         apply|lint|check) _files; return ;;
         *) candidates=(-g ${(f)"$(defaults complete domains 2>/dev/null)"}) ;;
       esac ;;
