@@ -8,10 +8,10 @@ public struct ClientManner: Sendable {
   /// none later. The process then goes on looking for one.
   public var isLasting = false
   /// Whether the process asks a few things and ends (`defaults`). It starts no thread, and connects
-  /// with its first request: a look-up of a key, or a change, is one round trip then. It asks the
-  /// owner for each key, and copies a location only when it is asked for all keys of it. A change
-  /// returns when every mount shows it. Observers are never called. Where no owner can be had,
-  /// every later request fails at once with the same error, `.ownerGone`.
+  /// with its first request: a look-up of a key, a reading of locations, or a change, is one round
+  /// trip then. It asks the owner for each key, and copies a location only when it is asked for all
+  /// keys of it. A change returns when every mount shows it. Observers are never called. Where no
+  /// owner can be had, every later request fails at once with the same error, `.ownerGone`.
   public var isBrief = false
   /// Whether the process receives notices itself, when `MountCoordinator.noticeDescriptor` can be
   /// read, in place of a thread of the link.

@@ -68,7 +68,9 @@ extension StoreClient {
   private func read<Result>(
     _ location: Location, _ body: (borrowing LocationSnapshot) -> Result
   ) throws(EngineError) -> Result {
-    try read { owner throws(EngineError) in try owner.read(location, body) }
+    try read(first: isBrief ? .load(location) : nil) { owner throws(EngineError) in
+      try owner.read(location, body)
+    }
   }
 
   public func loadLists(_ load: ListLoad) -> [Location: ListFinding] {
@@ -117,7 +119,8 @@ extension StoreClient {
   }
 
   public func snapshots(of locations: [Location]) throws(EngineError) -> [LocationSnapshot] {
-    let answer = try read { owner throws(EngineError) in try owner.call(.loadAll(locations)) }
+    let request = Request.loadAll(locations)
+    let answer = try read(first: request) { owner throws(EngineError) in try owner.call(request) }
     guard case .snapshots(let all, _) = answer, all.count == locations.count else {
       throw OwnerConnection.unexpected
     }
