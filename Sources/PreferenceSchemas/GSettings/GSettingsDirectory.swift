@@ -96,11 +96,8 @@ struct GSettingsDirectory: Sendable {
     let roots = roots(for: id, report)
     for name in roots.keys.sorted(by: Self.isBefore) {
       guard let root = roots[name] else { continue }
-      // Of a file in which something is wrong GLib takes nothing.
-      var more = schemas
       do throws(Malformed) {
-        try more.read(root)
-        schemas = more
+        try schemas.read(root)
       } catch {
         report("\(path)/\(name)", error.reason)
       }

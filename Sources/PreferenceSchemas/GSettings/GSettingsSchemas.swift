@@ -45,8 +45,15 @@ package struct GSettingsSchemas {
   /// Reads a file, after those that declare enumerations for it.
   package mutating func read(_ text: String) throws(Malformed) { try read(Markup.read(text)) }
 
-  /// Reads the element of a file, after those of the files that declare enumerations for it.
+  /// Reads the element of a file, after those of the files that declare enumerations for it. Of a
+  /// file in which something is wrong nothing is taken, as in GLib.
   mutating func read(_ root: Markup.Element) throws(Malformed) {
+    var all = self
+    try all.add(root)
+    self = all
+  }
+
+  private mutating func add(_ root: Markup.Element) throws(Malformed) {
     guard root.name == "schemalist" else { throw Malformed("<\(root.name)> is not <schemalist>") }
     for element in root.children {
       switch element.name {
