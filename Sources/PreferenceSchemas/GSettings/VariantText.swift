@@ -116,8 +116,7 @@ package struct VariantText {
     case "@":
       let type = String(Substring(rest.prefix { !$0.properties.isWhitespace }))
       rest = rest.dropFirst(type.unicodeScalars.count)
-      let keys = type.split(separator: "{", omittingEmptySubsequences: false).dropFirst()
-      isText = isText || type.contains("m") || keys.contains { !"sog".contains($0.first ?? "v") }
+      isText = isText || VariantType.isText(type)
       let inner = try value(depth: depth + 1)
       return type == "@ay" && !isKept ? Self.data(inner) ?? inner : inner
     case "b" where rest.dropFirst().first == "'" || rest.dropFirst().first == "\"":

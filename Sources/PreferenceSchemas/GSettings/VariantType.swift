@@ -54,8 +54,14 @@ package enum VariantType {
 
   /// Whether a file may have values of the type as texts of GVariants (`VariantText.kept`).
   static func mayBeText(_ type: String) -> Bool {
-    type == "v" || type == "h" || type.contains("m")
-      || type.split(separator: "{").dropFirst().contains { !"sog".contains($0.first ?? "v") }
+    type == "v" || type == "h" || isText(type)
+  }
+
+  /// Whether values of the type are kept as texts of GVariants: it has a maybe type, or a dictionary
+  /// without strings as keys.
+  static func isText(_ type: String) -> Bool {
+    let keys = type.split(separator: "{", omittingEmptySubsequences: false).dropFirst()
+    return type.contains("m") || keys.contains { !"sog".contains($0.first ?? "v") }
   }
 
   /// Whether a value, as `VariantText` reads it, can be one of the type.
