@@ -130,9 +130,7 @@ enum Manual {
     Form(
       "--since, --until TIME", "a number, ISO 8601, a day (UTC), yesterday, now, -2h (s, m, h, d)"),
     Form("--by NAME", "changes of that program (its path or its name), or unit"),
-    Form(
-      "--via WAY",
-      "mount, command, library, list, profile, once, cloud, undo, schema, declaration"),
+    Form("--via WAY", "mount, command, library, list, profile, once, cloud, undo, declaration"),
     Form("--all", "also what programs keep for themselves, such as frames of windows"),
     Form("--place PLACE", "managed, managed-for/USER, cloud, host, user, any-user"),
     Form("--json", "history, diff: a line of JSON for each change"),
