@@ -119,7 +119,8 @@ import Testing
       dconf.rest == [
         "/ top: no domain can have the name of its path", "org.gnome.desktop bad: word is no value",
       ])
-    let settings = OtherStores.gsettings("org.a key 'x y'\norg.a other [1, 2]\n")
-    #expect(settings.domains == ["org.a": ["key": "x y", "other": [1, 2]]])
+    let settings = OtherStores.gsettings(
+      "org.a key 'x y'\norg.a other [1, 2]\norg.b key 1\n", ["org.b": "b"])
+    #expect(settings.domains == ["org.a": ["key": "x y", "other": [1, 2]], "b": ["key": 1]])
   }
 }

@@ -8,6 +8,8 @@ import SystemCalls
 struct GSettingsTypes {
   /// By path, without slashes around it.
   private var fixed: [String: [String: String]] = [:]
+  /// The domains of schemas that have a path, by their ids.
+  private(set) var domains: [String: String] = [:]
   /// By key, of all relocatable schemas, which may be anywhere.
   private var relocatable: [String: Set<String>] = [:]
 
@@ -29,7 +31,11 @@ struct GSettingsTypes {
           try? schemas.read(String(decoding: bytes, as: UTF8.self))
         }
       }
-      for schema in schemas.types { add(schema.path, schema.keys) }
+      for schema in schemas.types {
+        let domain = schema.path.flatMap { GSettingsPath.domain(of: $0) }
+        domains[schema.id] = domains[schema.id] ?? domain
+        add(schema.path, schema.keys)
+      }
     }
   }
 

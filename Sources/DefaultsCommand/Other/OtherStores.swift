@@ -43,13 +43,16 @@ enum OtherStores {
     return document
   }
 
-  /// What `gsettings list-recursively` prints: a schema is a domain.
-  static func gsettings(_ text: String) -> Document {
+  /// What `gsettings list-recursively` prints: the keys of a schema are in the domain of its path, or
+  /// of its id where it is not known here.
+  /// - Parameter domains: the domains of schemas, by their ids.
+  static func gsettings(_ text: String, _ domains: [String: String]) -> Document {
     var document = Document()
     for line in text.split(whereSeparator: \.isNewline) {
       let words = line.split(separator: " ", maxSplits: 2)
       guard words.count == 3 else { continue }
-      document.set(variant: words[2], String(words[1]), in: String(words[0]))
+      let id = String(words[0])
+      document.set(variant: words[2], String(words[1]), in: domains[id] ?? id)
     }
     return document
   }

@@ -11,7 +11,8 @@ enum ImportFrom {
     switch system {
     case "dconf": all = OtherStores.dconf(try text(files, or: ["dconf", "dump", "/"]))
     case "gsettings":
-      all = OtherStores.gsettings(try text(files, or: ["gsettings", "list-recursively"]))
+      all = OtherStores.gsettings(
+        try text(files, or: ["gsettings", "list-recursively"]), GSettingsTypes.ofMachine().domains)
     default:
       throw Refusal(
         message: "Preferences of \(system) cannot be read", detail: "it is one of dconf, gsettings")

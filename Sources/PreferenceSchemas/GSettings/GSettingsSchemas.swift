@@ -15,7 +15,7 @@ package struct GSettingsSchemas {
   package private(set) var manifests: [(domain: String, manifest: ValueDictionary)] = []
   private var schemas: [String: Known] = [:]
   /// The path of each schema, nil if it is relocatable, and the GVariant type of each of its keys.
-  package private(set) var types: [(path: String?, keys: [String: String])] = []
+  package private(set) var types: [(id: String, path: String?, keys: [String: String])] = []
 
   /// What later schemas need of an earlier one.
   private struct Known {
@@ -143,7 +143,7 @@ package struct GSettingsSchemas {
       }
     }
     schemas[id] = known
-    types.append((element.attributes["path"], known.keys.mapValues(\.variantType)))
+    types.append((id, element.attributes["path"], known.keys.mapValues(\.variantType)))
     manifests.append(
       (
         id,
