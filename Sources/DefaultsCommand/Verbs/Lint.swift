@@ -38,13 +38,10 @@ struct Lint {
         continue
       }
       for problem in schema.complaints { complain("schema \(domain)", problem) }
-      for place in SearchList.persistentPlaces {
-        let location = Location(place, domain)
-        for key in try engine.places.keys(at: location).sorted() {
-          guard let value = try engine.places.find(key, at: location)?.value else { continue }
-          check(
-            key, value, schema, "\(place == .ownManaged ? "managed" : place.rawValue) \(domain)")
-        }
+      let locations = SearchList.persistentPlaces.map { Location($0, domain) }
+      for (location, snapshot) in zip(locations, try engine.places.snapshots(of: locations)) {
+        let place = location.place == .ownManaged ? "managed" : location.place.rawValue
+        check(snapshot.values, schema, "\(place) \(domain)")
       }
     }
   }
@@ -117,8 +114,12 @@ struct Lint {
 
   private mutating func check(_ values: ValueDictionary, _ domain: DomainName, _ path: String) {
     guard let schema = engine.schema(of: domain) else { return }
+    check(values, schema, "\(path) \(domain)")
+  }
+
+  private mutating func check(_ values: ValueDictionary, _ schema: Schema, _ subject: String) {
     for (key, value) in values.sorted(by: { $0.key < $1.key }) where value != Declaration.absent {
-      check(key, value, schema, "\(path) \(domain)")
+      check(key, value, schema, subject)
     }
   }
 }
