@@ -150,14 +150,16 @@ static void note_loss(PrefsStore *store) {
 static gboolean load(PrefsStore *store, const char *root, const char *key, Entry *fresh) {
   mode_t mode = 0;
   memset(fresh, 0, sizeof *fresh);
-  g_autofree char *path = path_in(root, key, TRUE), *place = path_in(root, key, FALSE);
+  g_autofree char *path = path_in(root, key, TRUE);
   if (!path) return TRUE;
   fresh->text = read_file(path, &mode);
   int reason = fresh->text ? 0 : errno;
   fresh->is_there = reason == 0;
   fresh->is_writable = (mode & S_IWUSR) != 0;
-  if (reason == ENOENT)
+  if (reason == ENOENT) {
+    g_autofree char *place = path_in(root, key, FALSE);
     fresh->is_writable = access(place, W_OK) == 0 || (errno == ENOENT && access(root, W_OK) == 0);
+  }
   if (reason == ENOTCONN) note_loss(store);
   return reason == 0 || reason == ENOENT;
 }
