@@ -95,7 +95,7 @@ extension Lists {
 
   /// Keeps in memory that nothing is at the location, if that is so: no list, and nothing that adds
   /// keys to it. Most places of most domains have nothing. Cost: one stat(2), unless `isAbsent`,
-  /// and a lock or two.
+  /// and a lock or two; for a schema, a stat(2) for each directory of schemas of GSettings.
   /// - Parameters:
   ///   - appearances: what the property of that name was before.
   ///   - isAbsent: whether it was seen since then that there is no list.
@@ -108,7 +108,7 @@ extension Lists {
     if location.place.hasAdditions { loadAdditions(of: location.place) }
     let start = beginReading()
     defer { endReading(since: start) }
-    guard isAbsent || identity(location).isAbsent else { return false }
+    guard isAbsent ? !isOfMachine(location) : identity(location).isAbsent else { return false }
     return state.withLock { state in
       let settings = state.additions.all[location.place]?.settings
       guard state.directories.appearances == appearances, state.pending[location] == nil,

@@ -77,6 +77,14 @@ import Testing
   func many() throws {
     let prepare = { (sandbox: Sandbox) in
       for name in ["d7", "D8"] { sandbox.makeList("\(sandbox.config)/\(name).plist", "dict(K=1)") }
+      sandbox.shell(
+        """
+        mkdir -p \(sandbox.system)/gsettings; cd \(sandbox.system)/gsettings
+        cat > d9.gschema.xml <<'END'
+        <schemalist><schema id='d9' path='/d9/'><key name='k' type='s'><default>''</default></key>
+        </schema></schemalist>
+        END
+        """)
     }
     try withReader(prepare: prepare) { reader, places, bell in
       let told = Mutex(0)
@@ -91,8 +99,10 @@ import Testing
         bell.wait(until: end)
         bell.clear()
       }
-      // Once for the absent ones and the global domain, and once for each of the two names.
-      #expect(told.withLock { $0 } == 3)
+      // Once for the absent ones and the global domain, and once for each of the two names and the
+      // domain that only GSettings knows.
+      #expect(told.withLock { $0 } == 4)
+      #expect(try places.exists(Location(.schema, "d9")))
       for location in user {
         #expect(places.isLoaded(location) && places.isLoaded(Location(.managed, location.domain)))
         #expect(reader.finding(location)?.error == nil)

@@ -19,7 +19,8 @@ func withPlaces(
     prepare(sandbox)
     let layout = StoreLayout(
       userDirectory: sandbox.config, systemDirectory: sandbox.system,
-      stateDirectory: sandbox.state + "/s", hostIdentifier: "HOST", userName: "ada")
+      stateDirectory: sandbox.state + "/s", hostIdentifier: "HOST", userName: "ada",
+      settingsDirectories: [sandbox.system + "/gsettings"])
     let places = try LocalPlaces(store: try Store(layout) { _ in }, writeback: writeback) { _ in }
     defer { places.close() }
     try body(sandbox, places)
