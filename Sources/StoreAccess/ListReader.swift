@@ -169,8 +169,9 @@ public final class ListReader: Sendable {
       let absent = loads.filter { !others.contains($0.domain) }
       // These wait for a thread again.
       setReading(rest.map(\.domain))
-      end(absent.map { ($0.domain, .done([:], isPrepared: !$0.load.changing.isEmpty)) })
       rest.forEach(look)
+      // Last, also of none: the caller must be told of what was refused here.
+      end(absent.map { ($0.domain, .done([:], isPrepared: !$0.load.changing.isEmpty)) })
     }
     if !isBegun { refuse(loads.map(\.domain)) }
   }
@@ -236,7 +237,6 @@ public final class ListReader: Sendable {
   }
 
   private func end(_ looks: [(domain: DomainName, look: Look)]) {
-    guard !looks.isEmpty else { return }
     let told = state.withLock { state in
       for (domain, look) in looks {
         if case .reading(_, _, isOutdated: true)? = state.looks[domain] {
