@@ -24,11 +24,16 @@ extension Lists {
     do {
       while try !adopt(location, ifAbsentSince: isAbsent ? before : nil) {}
     } catch {
-      // After another error, of the system, the next reader tries again: it may pass.
       if error.reason == .unreadable {
         state.withLock { $0.unreadable[location] = (identity, error) }
       }
-      log("\(error)")
+      // After an error of the system the next reader tries again, because it may pass; so does each
+      // record of the history. The log has a few of these lines.
+      if case .system(let reason) = error.reason {
+        log(.refusal("\(error)", reason))
+      } else {
+        log("\(error)")
+      }
       throw error
     }
   }
