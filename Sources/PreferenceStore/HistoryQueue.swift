@@ -278,7 +278,7 @@ struct HistoryQueue {
   private mutating func shrink() {
     // So many keys have no room, even without their values.
     if (last.count - large.keys) * Item.least > Self.most / 2 { return drop() }
-    let (all, kept) = (changes, large)
+    let (all, kept, times) = (changes, large, replayed)
     clear()
     large = kept
     for change in all {
@@ -306,6 +306,9 @@ struct HistoryQueue {
             time: change.time, start: change.start, source: change.source, items: items,
             count: change.count))
       }
+    }
+    for (index, change) in changes.enumerated() where times[change.start] != nil {
+      replayed[change.start] = index
     }
     guard size > Self.most / 2 else { return }
     size = 0

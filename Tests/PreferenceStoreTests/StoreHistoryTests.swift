@@ -61,6 +61,23 @@ import Testing
     #expect(changes.reduce(0) { $0 + $1.count } == 50)
   }
 
+  @Test("of more replayed changes than are kept, a transaction of two lists is still one change")
+  func manyReplayed() {
+    var queue = HistoryQueue()
+    queue.hasHistory = true
+    let value = Value.data([UInt8](repeating: 1, count: 60_000))
+    for location in [TestStore.user, Location(.user, "e")] {
+      for number in 0..<40 {
+        let item = Changeset.Item(location, .set(Key("K\(number)"), value, .canonical))
+        queue.addReplayed(
+          [item], ChangeSource(.command), Timestamp(nanoseconds: Int64(number)))
+      }
+    }
+    let changes = queue.removeAll { _, _ in nil }.changes
+    #expect(changes.map(\.time.nanoseconds) == Array(0..<40))
+    #expect(changes.allSatisfy { $0.items.count == 2 })
+  }
+
   @Test(
     "a domain of 100,000 keys that goes as a whole is kept with its values, whatever follows it")
   func largeRemoval() {
