@@ -9,11 +9,11 @@ import SystemCalls
 /// The owner's side of the socket: serves the places of a store to other processes of the same
 /// user.
 ///
-/// Promises: every client is notified, in order, of the changes that concern it (`Interest`),
-/// before they are answered; of others it hears nothing, and does not wake up. Its shared number is raised
-/// between the two: a client that still sees the old number may read what it knows. A connection is
-/// ended, with no harm to others, if it is of another user, speaks another version of the messages,
-/// sends bytes that are not a frame, or leaves more than 64 MiB unread.
+/// Promises: every client is notified, in order, of the changes that concern it (`Interest`), before
+/// they are answered; of others it hears nothing, and does not wake up. Its shared number is raised
+/// between notice and answer: a client that still sees the old number may read what it knows. A
+/// connection is ended, with no harm to others, if it is of another user, speaks another version of
+/// the messages, sends bytes that are not a frame, or leaves more than 64 MiB unread.
 ///
 /// Threads: the server's own waits for connections and requests, carries out changes, and ends the
 /// waiting for silent mounts. It reads no list; what it does on a disk is to look at a list's file

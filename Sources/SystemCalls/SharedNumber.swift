@@ -20,8 +20,8 @@ public final class SharedNumber: Sendable {
   /// How many numbers there are.
   public static let count = 504
 
-  /// Creates the numbers, which are 0. Fails where the process has no descriptors or memory left, and
-  /// with EINVAL before Linux 5.1, which cannot seal a mapping that is written to.
+  /// Creates the numbers, which are 0. Fails where the process has no descriptors or memory left,
+  /// and with EINVAL before Linux 5.1, which cannot seal a mapping that is written to.
   public init() throws(SystemError) {
     let file = try SharedMapping.makeFile("prefs-version", size: Self.size)
     page = try SharedMapping(file, size: Self.size)
