@@ -21,7 +21,9 @@ import Testing
     }
 
     func root(adding own: [Key: ControlEntry]) -> ControlDirectory {
-      let many = ControlDirectory(names: self.names()) { key in ControlEntry { .text(key.string) } }
+      let many = ControlDirectory(need: .history(.moments), names: self.names()) { key in
+        ControlEntry { .text(key.string) }
+      }
       return ControlDirectory(own.merging(["many": ControlEntry(.directory(many))]) { $1 })
     }
 
@@ -35,10 +37,12 @@ import Testing
     func release() {}
   }
 
-  @Test("a listing is made once for all requests that read it, and anew for who begins")
-  func once() throws {
-    let control = Control()
-    let forest = Forest(
+  private let control = Control()
+  private let forest: Forest
+  private let many: NodeID
+
+  init() throws {
+    forest = Forest(
       .preferences, engine: control.preferences, service: control, options: TreeOptions(),
       author: Author(number: 1)
     ) { _ in }
@@ -49,15 +53,50 @@ import Testing
       }
       node = entry.node
     }
+    many = node
     control.asked.withLock { $0 = 0 }
+  }
+
+  @Test("a listing is made once for all requests that read it, and anew for who begins")
+  func once() throws {
     var (cookie, count) = (0 as UInt64, 0)
-    while let part = try? forest[node].list(node, after: cookie, since: nil).prefix(30),
+    while let part = try? forest[many].list(many, after: cookie, since: nil).prefix(30),
       let last = part.last
     {
       (cookie, count) = (last.cookie, count + part.count)
     }
     #expect(count == 2000 && control.asked.withLock { $0 } == 1)
-    _ = try forest[node].list(node, after: 0, since: nil)
+    _ = try forest[many].list(many, after: 0, since: nil)
     #expect(control.asked.withLock { $0 } == 2)
+  }
+
+  @Test("a listing that nobody reads to its end goes with what is known of the past")
+  func givenUp() throws {
+    for (times, giveUp) in [
+      // Nobody has looked for a minute.
+      (
+        2,
+        {
+          _ = forest[many].historyNeeded(at: many, nil)
+          let later = Instant.now.advanced(milliseconds: 61_000)
+          forest[many].tick(now: Moment(instant: later, time: .now))
+        }
+      ),
+      // Changes were forgotten.
+      (
+        4,
+        {
+          let settings = Location(.user, .settings)
+          forest[many].changed(Changeset(invalidating: settings), now: .now)
+        }
+      ),
+    ] as [(Int, () -> Void)] {
+      let first = try #require(try forest[many].list(many, after: 0, since: nil).first)
+      giveUp()
+      _ = try forest[many].list(many, after: first.cookie, since: nil)
+      #expect(control.asked.withLock { $0 } == times)
+    }
+    forest[many].forget(many, 1)
+    #expect(throws: TreeError.missing) { try forest[many].list(many, after: 3, since: nil) }
   }
 }

@@ -48,7 +48,8 @@ final class ControlTree {
   private(set) var nodes: [NodeID: Node] = [:]
   /// The node to which a path leads.
   private var ids: [[Key]: NodeID] = [:]
-  /// The listing that is being read, until its end: it is made once, not for each request.
+  /// The listing that is being read, until its end: it is made once, not for each request. It may show
+  /// the past, so it goes with what is known of that, and with its node.
   private var lastListing: (id: NodeID, listing: Listing)?
   var effects: [Effect] = []
   /// What documents have changed that were written to `apply`, and other trees have not seen.
@@ -226,7 +227,7 @@ extension ControlTree: Branch {
 
   func tick(now: Moment) {
     guard let end = nextDeadline, end <= now.instant else { return }
-    nextDeadline = nil
+    (nextDeadline, lastListing) = (nil, nil)
     for node in nodes.values where node.entry.isPrivate { node.report = nil }
     service.history.release()
   }
@@ -276,6 +277,7 @@ extension ControlTree: Branch {
     guard node.lookups == 0 else { return }
     nodes[id] = nil
     if ids[node.path] == id { ids[node.path] = nil }
+    if lastListing?.id == id { lastListing = nil }
   }
 
   func attributes(_ id: NodeID) throws(TreeError) -> Attributes {
@@ -387,6 +389,7 @@ extension ControlTree: Branch {
   /// removed from it (`defaults history forget`). Other reports are made anew for each reader.
   func changed(_ changeset: Changeset, now: Moment) {
     guard changeset.concerns(.settings) else { return }
+    lastListing = nil
     service.history.release()
     for (id, node) in nodes where node.entry.isPrivate {
       node.report = nil
