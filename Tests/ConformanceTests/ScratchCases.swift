@@ -506,6 +506,12 @@ enum ScratchCases {
     try files.put("tmp.a1B2c3D4e5/K", "1\n")
     try files.rename("tmp.a1B2c3D4e5", "m", flags: 0)
     #expect(try files.get("m/K") == "1\n" && files.names("m") == ["K"])
+    // So is one whose last key was moved to another domain a moment ago.
+    try files.rename("m/K", "n/K~", flags: 0)
+    try files.makeDirectory("tmp.a1B2c3D4e5")
+    try files.put("tmp.a1B2c3D4e5/J", "2\n")
+    try files.rename("tmp.a1B2c3D4e5", "m", flags: 0)
+    #expect(try files.names("m") == ["J"] && files.get("n/%4B~") == "1\n")
   }
 
   private static func noDomains(_ files: any TestFiles) throws {

@@ -72,14 +72,14 @@ extension KeyFiles {
   private func hasEmpty(
     _ domain: DomainName, _ mode: RenameMode, now: Moment
   ) throws(TreeError) -> Bool {
-    let (isThere, hasKeys, hasLists) = try asTreeError { () throws(EngineError) in
-      (
-        try engine.hasDomain(domain), try !engine.keys(of: domain).isEmpty,
-        try engine.modified(domain) != nil
-      )
+    if mode == .keep, try asTreeError({ () throws(EngineError) in try engine.hasDomain(domain) }) {
+      throw .exists
     }
-    if isThere, mode == .keep { throw .exists }
+    // A key that was moved away is there until then.
     completeMoves(from: domain, now: now)
+    let (hasKeys, hasLists) = try asTreeError { () throws(EngineError) in
+      (try !engine.keys(of: domain).isEmpty, try engine.modified(domain) != nil)
+    }
     guard !hasKeys, table.scratchNodes(in: .domain(domain)).isEmpty else {
       throw log.refused(.notEmpty("\(domain): it has keys or temporary files"))
     }
