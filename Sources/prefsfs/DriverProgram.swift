@@ -96,22 +96,22 @@ struct DriverProgram {
     _ surroundings: Surroundings, at point: String, client: UInt64?,
     _ history: ValueDictionary, _ start: (Driver) throws(DriverError) -> Void
   ) throws -> ExitStatus {
-    let member = try member(surroundings, client)
-    defer { member.close() }
-    let lists = ListReader(member, askedWithEach: KeptSuites.domain)
+    let services = try connect(surroundings, client)
+    defer { services.close() }
+    let lists = ListReader(services, askedWithEach: KeptSuites.domain)
     let engine = SearchEngine(
-      places: member, arguments: ArgumentDomain.parse(options.arguments), lists: lists)
+      places: services, arguments: ArgumentDomain.parse(options.arguments), lists: lists)
     let control = StoreControl(
-      engine, owner: member, layout: StoreLayout(surroundings), about: about(point, history))
+      engine, owner: services, layout: StoreLayout(surroundings), about: about(point, history))
     let store = MountedStore(
-      engine: engine, control: control, services: member, lists: lists, changes: member,
+      engine: engine, control: control, services: services, lists: lists, changes: services,
       registered: engine, volume: surroundings.userDirectory)
     let driver = try Driver(
       store, options.isSystem ? .machinePlaces : .preferences, options: options.tree,
       ownership: options.ownership, arguments: fuseArguments(surroundings), line: line
     ) { [log] in log($0) }
     try start(driver)
-    if try driver.run() == .unmounted, !options.isReadOnly { member.saveAll() }
+    if try driver.run() == .unmounted, !options.isReadOnly { services.saveAll() }
     return .success
   }
 
@@ -127,9 +127,9 @@ struct DriverProgram {
   }
 
   /// Connects to the owner of the store, and starts one (`prefsd`) if there is none.
-  private func member(_ surroundings: Surroundings, _ client: UInt64?) throws(EngineError)
-    -> StoreClient
-  {
+  private func connect(
+    _ surroundings: Surroundings, _ client: UInt64?
+  ) throws(EngineError) -> StoreClient {
     var owner = OwnerOptions()
     owner.writeback = options.writeback
     var manner = ClientManner()
@@ -139,11 +139,11 @@ struct DriverProgram {
       hasStarted.store(true, ordering: .relaxed)
       try OwnerProgram.start(surroundings, owner)
     }
-    let member = try StoreClient(surroundings, manner) { [log] in log($0) }
+    let services = try StoreClient(surroundings, manner) { [log] in log($0) }
     if options.writeback != nil, !hasStarted.load(ordering: .relaxed) {
       log("ignored: -o writeback=, because prefsd serves the store already")
     }
-    return member
+    return services
   }
 
   private func fuseArguments(_ surroundings: Surroundings) -> [String] {
