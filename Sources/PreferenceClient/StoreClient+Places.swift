@@ -145,9 +145,9 @@ extension StoreClient {
 
   public func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset {
     if isReadOnly { throw EngineError(.readOnly, "mounted with -o ro") }
-    let changeset = try apply(
-      intents, by: author, origin: nextOrigin(), until: Patience.end)
-    noteCarriedOut()
+    let origin = state.withLock { $0.origins.next() }
+    let changeset = try apply(intents, by: author, origin: origin, until: Patience.end)
+    state.withLock { $0.origins.noteCarriedOut() }
     return changeset
   }
 

@@ -40,15 +40,6 @@ import SystemCalls
 /// it posts a change or establishes an owner. Neither is held while an owner is asked or an
 /// observer is called.
 public final class StoreClient: PersistentPlaces, DurabilityService, ReportService {
-  /// A request of the kernel that changes are made for.
-  struct KernelRequest {
-    let number: UInt64
-    /// How many changes were carried out for it.
-    var changes: UInt64 = 0
-    /// Whether the next change is the one that it asks for.
-    var isDecisive = false
-  }
-
   /// Where this process is between the owners of the store.
   enum Phase {
     /// No owner has answered yet.
@@ -95,10 +86,7 @@ public final class StoreClient: PersistentPlaces, DurabilityService, ReportServi
     var departed: [Author] = []
     /// The domains of each place that this process knows of.
     var domains: [Place: Set<DomainName>] = [:]
-    /// Random, because an owner remembers the serials of a predecessor of this process.
-    var lastSerial = UInt64.random(in: 1..<1 << 60)
-    /// The request of the kernel that changes are made for.
-    var request: KernelRequest?
+    var origins: Origins
     /// Who asks for changes, for the history; nil: this process, which the owner knows.
     var source: ChangeSource?
     /// The gauges of all owners so far. They are kept because `gauge` points to one of them, which
@@ -183,7 +171,7 @@ public final class StoreClient: PersistentPlaces, DurabilityService, ReportServi
     manner.hearsAll = manner.hearsAll || manner.client != nil
     search = OwnerSearch(surroundings, manner)
     self.log = log
-    var initial = State(hasSeeker: !manner.isBrief)
+    var initial = State(hasSeeker: !manner.isBrief, origins: Origins(client: search.client))
     initial.source = manner.via.map { ChangeSource($0) }
     state = Monitor(initial)
     if !manner.isBrief { try begin() }
@@ -203,7 +191,8 @@ public final class StoreClient: PersistentPlaces, DurabilityService, ReportServi
   /// request without intents is answered after what was sent before.
   private func finishRequests() {
     let deadline = Instant.now.advanced(milliseconds: 1000)
-    _ = try? apply([], by: Author.unique(), origin: nextOrigin(), until: deadline)
+    let origin = state.withLock { $0.origins.next() }
+    _ = try? apply([], by: Author.unique(), origin: origin, until: deadline)
   }
 
   /// Whether this process is connected to an owner at the moment.
@@ -277,7 +266,7 @@ public final class StoreClient: PersistentPlaces, DurabilityService, ReportServi
     return UInt(bitPattern: Unmanaged.passUnretained(gauge).toOpaque())
   }
 
-  // MARK: - Observers and origins
+  // MARK: - Observers
 
   public func observe(
     except author: Author?, _ observer: @escaping @Sendable (Notice) -> Void
@@ -290,44 +279,20 @@ public final class StoreClient: PersistentPlaces, DurabilityService, ReportServi
     state.withLock { $0.noteDomains(notice) }
     observers.notify(notice)
   }
-
-  /// Returns a new origin for a change that this process asks for, by which an owner tells a
-  /// repeated request.
-  func nextOrigin() -> Origin {
-    state.withLock { state in
-      if let request = state.request {
-        let change = request.isDecisive ? 0 : request.changes + 1
-        return Origin(client: client, request: request.number, change: change)
-      }
-      state.lastSerial += 1
-      return Origin(client: client, serial: state.lastSerial)
-    }
-  }
-
-  /// Notes that a change with an origin of `nextOrigin` was carried out. A call of an engine may
-  /// make several: the first of them is the one that its request asks for.
-  func noteCarriedOut() {
-    state.withLock { state in
-      state.request?.changes += 1
-      state.request?.isDecisive = false
-    }
-  }
 }
 
 // MARK: - Requests that a successor may repeat
 
 extension StoreClient: RepeatableChanges {
-  public func begin(request: UInt64) {
-    state.withLock { $0.request = KernelRequest(number: request) }
-  }
+  public func begin(request: UInt64) { state.withLock { $0.origins.begin(request: request) } }
 
   public func setDecisive(_ isDecisive: Bool) {
-    state.withLock { $0.request?.isDecisive = isDecisive }
+    state.withLock { $0.origins.setDecisive(isDecisive) }
   }
 
   public func setSource(_ source: ChangeSource) { state.withLock { $0.source = source } }
 
-  public func endRequest() { state.withLock { $0.request = nil } }
+  public func endRequest() { state.withLock { $0.origins.endRequest() } }
 
   public func outcome(of request: UInt64) throws(EngineError) -> Changeset? {
     let origin = Origin(client: client, request: request, change: 0)
