@@ -102,7 +102,12 @@ extension StoreControl {
       names: Set(try self.search.domains().map(\.key)),
       find: { [search] key throws(EngineError) in
         let domain = DomainName(key.string)
-        return try search.domains().contains(domain) || search.isUnmade(domain) ? key : nil
+        do throws(EngineError) {
+          return try search.hasDomain(domain) ? key : nil
+        } catch {
+          // Of a list that hangs, or cannot be read, there is a report too.
+          return try search.domains().contains(domain) ? key : nil
+        }
       }, entry: { entry(DomainName($0.string)) })
     return ControlEntry(.directory(directory))
   }
