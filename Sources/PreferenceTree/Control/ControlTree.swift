@@ -141,16 +141,15 @@ final class ControlTree {
 
   /// The node with the present text of a report: that of the last look-up, if the text is the same or
   /// the kernel does not know the node; else a new one.
-  private func reportNode(_ path: [Key], _ entry: ControlEntry) throws(TreeError) -> NodeID {
-    let last = id(of: path, entry)
+  private func reportNode(_ last: NodeID) throws(TreeError) -> NodeID {
     let node = try node(last)
-    let report = try report(entry, after: node.report)
+    let report = try report(node.entry, after: node.report)
     if node.lookups == 0 || node.report?.text == report.text {
       node.report = report
       return last
     }
-    ids[path] = nil
-    let new = id(of: path, entry)
+    ids[node.path] = nil
+    let new = id(of: node.path, node.entry)
     nodes[new]?.report = report
     return new
   }
@@ -262,7 +261,7 @@ extension ControlTree: Branch {
     if case .tree(let root) = entry.content { return .found(try open(path, root).rootEntry()) }
     let id = id(of: path, entry)
     do throws(TreeError) {
-      return .found(try self.entry(entry.isReport ? reportNode(path, entry) : id))
+      return .found(try self.entry(entry.isReport ? reportNode(id) : id))
     } catch {
       forget(id, 0)
       guard error == .missing else { throw error }
