@@ -11,21 +11,20 @@ extension Tree {
   ) throws(TreeError) -> LookupResult {
     let name = try NameCodec.validated(name)
     let directory = try directory(parent)
-    let scratch = ScratchPath(parent: directory.scratchParent, name: name)
     if let directory = directory as? DomainDirectory {
-      return try lookup(name, in: directory, scratch, now)
+      return try lookup(name, in: directory, now)
     }
     if directory is RootDirectory, let domain = try engine.domain(named: name),
       try asTreeError({ () throws(EngineError) in try engine.hasDomain(domain) })
     {
       return .found(try entry(directoryNode(of: domain, now: now)))
     }
-    return try lookup(scratch) ?? .missing(isCacheable: true)
+    return try lookupScratch(name, in: directory) ?? .missing(isCacheable: true)
   }
 
   /// Finds a name in the directory of a domain.
   private func lookup(
-    _ name: String, in directory: DomainDirectory, _ scratch: ScratchPath, _ now: Moment
+    _ name: String, in directory: DomainDirectory, _ now: Moment
   ) throws(TreeError) -> LookupResult {
     let path = try directory.keyPath(name, engine)
     let found = try path.map { path throws(TreeError) in try lookup(path, now: now) }
@@ -36,15 +35,18 @@ extension Tree {
       if isOtherName { entry.isCacheable = false }
       return .found(entry)
     }
-    if let scratch = try lookup(scratch) { return scratch }
+    if let scratch = try lookupScratch(name, in: directory) { return scratch }
     // Nobody notes which shortened names of other domains' keys were asked for.
     if isOtherName { return .missing(isCacheable: false) }
     return found ?? .missing(isCacheable: meaning != .shortened)
   }
 
   /// Finds a scratch file, link or directory, and counts the look-up; nil if there is none.
-  private func lookup(_ path: ScratchPath) throws(TreeError) -> LookupResult? {
-    try table[path].map { node throws(TreeError) in .found(try entry(node)) }
+  private func lookupScratch(
+    _ name: String, in directory: any Directory
+  ) throws(TreeError) -> LookupResult? {
+    let path = ScratchPath(parent: directory.scratchParent, name: name)
+    return try table[path].map { node throws(TreeError) in .found(try entry(node)) }
   }
 
   /// Returns the node of a domain that exists, and makes it if there is none.
