@@ -38,7 +38,7 @@ extension Store {
       guard !steps.isEmpty else { return (Changeset(), false) }
       let time = max(Timestamp.now, state.lastTime.next)
       var changeset = Changeset(steps, time: time)
-      let maker = source.via == .unknown ? nil : source
+      let maker = source.via == .unknown || !state.history.isOn ? nil : source
       let record = JournalRecord.change(changeset, from: origin, by: maker)
       let sequence = try EngineError.wrapping(items.first?.location.domain) {
         () throws(SystemError) in try state.journal?.append(record, until: deadline) ?? 0

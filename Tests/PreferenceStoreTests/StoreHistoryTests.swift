@@ -163,7 +163,7 @@ import Testing
 
   @Test(
     "a transaction whose owner is killed is one change, of whoever made it, in the order of time",
-    arguments: [[0, 1], [1, 0]])
+    arguments: [[0, 1], [1, 0], []])
   func killedTransaction(_ order: [Int]) throws {
     try withSandbox { sandbox in
       let lists = [TestStore.user, Location(.user, "e")]
