@@ -50,7 +50,7 @@ public final class LocalPlaces: PersistentPlaces, ReportService {
   let log: @Sendable (LogLine) -> Void
 
   /// The places of a store, which belongs to this object from then on. Starts the writer's thread.
-  /// Waits for the name service, 1 s at most, where managed directories may be users'.
+  /// Waits, 1 s at most, to learn which managed directories are users'.
   /// - Parameters:
   ///   - writeback: seconds from the first unsaved change of a list to its rewrite.
   ///   - mountNote: the file that the mounts are noted in, for the next owner; nil: none.

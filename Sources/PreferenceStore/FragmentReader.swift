@@ -34,11 +34,19 @@ struct FragmentReader: Sendable {
   }
 
   /// Asks the name service which of the managed directories are users', before anything is read,
-  /// and waits for the answer 1 s at most. The body is called, by another thread, if an answer is
-  /// new.
+  /// and waits 1 s at most, for the disk too. The body is called, by another thread, if an answer
+  /// is new.
   func learnUsers(_ learnt: @escaping @Sendable () -> Void) {
-    _ = fragments(in: layout.directory(.managed), .managed, .later(learnt))
-    directories.awaitAnswer()
+    let hasAsked = Monitor(false)
+    let end = Instant.now.advanced(milliseconds: 1000)
+    do throws(SystemError) {
+      try WorkerThread(name: "prefs-name") { [self] in
+        _ = fragments(in: layout.directory(.managed), .managed, .later(learnt))
+        directories.awaitAnswer()
+        hasAsked.change { $0 = true }
+      }.detach()
+    } catch { return }
+    _ = hasAsked.wait(until: end) { $0 ? true : nil }
   }
 
   /// What identifies the state of the place's fragments on the disk: an equal result means that

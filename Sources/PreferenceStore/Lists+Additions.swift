@@ -42,9 +42,9 @@ extension Lists {
   }
 
   /// Learns which managed directories are users', so that what is read first counts at once. Call
-  /// it before the store is served: it waits 1 s at most for the name service. Where that does not
-  /// answer in time, the files alone say (`ManagedDirectories`) until it does; then observers are
-  /// notified of the difference.
+  /// it before the store is served: it waits 1 s at most for the disk and the name service. Where
+  /// they do not answer in time, the files alone say (`ManagedDirectories`) until they do; then
+  /// observers are notified of the difference.
   public func learnUsers() {
     fragments.learnUsers { [weak self] in self?.noteDoubtful(.managed) }
   }
