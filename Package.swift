@@ -30,6 +30,51 @@ let standsAlone: [LinkerSetting] = [
 /// For `defaults`, which scripts start for each value: at fixed addresses (see Figures.md).
 let startsFast: [LinkerSetting] = [.unsafeFlags(staticFlags, .when(configuration: .release))]
 
+/// What nearly every module imports.
+let model: [Target.Dependency] = ["PreferenceModel", "PropertyList", "SystemCalls"]
+
+/// The module in `Sources/PATH`, whose last component is its name.
+func module(_ path: String, _ dependencies: [Target.Dependency] = []) -> Target {
+  .target(
+    name: name(path), dependencies: dependencies, path: "Sources/" + path, swiftSettings: strict)
+}
+
+/// The headers of a C library: `Sources/Base/NAME`.
+func header(_ name: String, pkgConfig: String? = nil, package: String? = nil) -> Target {
+  .systemLibrary(
+    name: name, path: "Sources/Base/" + name, pkgConfig: pkgConfig,
+    providers: package.map { [.apt([$0])] })
+}
+
+/// The program whose main file is in `Sources/Commands/NAME`.
+func program(
+  _ name: String, _ dependencies: [Target.Dependency], _ linkerSettings: [LinkerSetting] = []
+) -> Target {
+  .executableTarget(
+    name: name, dependencies: dependencies, path: "Sources/Commands/" + name,
+    swiftSettings: strict, linkerSettings: linkerSettings)
+}
+
+/// A program that tests run, in `Tests/Programs/PATH`.
+func helper(
+  _ name: String, _ path: String, _ dependencies: [Target.Dependency], exclude: [String] = []
+) -> Target {
+  .executableTarget(
+    name: name, dependencies: dependencies, path: "Tests/Programs/" + path, exclude: exclude,
+    swiftSettings: strict)
+}
+
+/// The tests in `Tests/PATH`, whose last component is their name.
+func tests(_ path: String, _ dependencies: [Target.Dependency], exclude: [String] = []) -> Target {
+  .testTarget(
+    name: name(path), dependencies: dependencies, path: "Tests/" + path, exclude: exclude,
+    swiftSettings: strict)
+}
+
+func name(_ path: String) -> String {
+  String(path.split(separator: "/").last ?? "")
+}
+
 /// The targets in layers, lowest first. A target may depend only on targets of lower layers, and on
 /// the C header modules that it names. `scripts/check` builds with
 /// `--explicit-target-dependency-import-check error`, so that an import of a target that is not below
@@ -46,323 +91,190 @@ let package = Package(
   ],
   targets: [
     // 0: values, codecs, text of a value | descriptors, threads, wake-ups | C headers | man pages
-    .target(name: "PropertyList", swiftSettings: strict),
-    .systemLibrary(name: "CLinux"),
-    .target(name: "SystemCalls", dependencies: ["CLinux"], swiftSettings: strict),
-    .systemLibrary(name: "CFUSE", pkgConfig: "fuse3", providers: [.apt(["libfuse3-dev"])]),
-    .target(name: "ManualPage", swiftSettings: strict),
+    module("Base/PropertyList"),
+    header("CLinux"),
+    module("Base/SystemCalls", ["CLinux"]),
+    header("CFUSE", pkgConfig: "fuse3", package: "libfuse3-dev"),
+    module("Base/ManualPage"),
     // 1: domains, places, search list, changesets, the engine protocol
-    .target(
-      name: "PreferenceModel", dependencies: ["PropertyList", "SystemCalls"], swiftSettings: strict),
+    module("Model/PreferenceModel", ["PropertyList", "SystemCalls"]),
     // 2: where a store is, and how its lists are read by threads that may wait
-    .target(
-      name: "StoreAccess", dependencies: ["PreferenceModel", "PropertyList", "SystemCalls"],
-      swiftSettings: strict),
+    module("Model/StoreAccess", model),
     // 2: what was changed, when and by whom
-    .target(
-      name: "PreferenceHistory", dependencies: ["PreferenceModel", "PropertyList", "SystemCalls"],
-      swiftSettings: strict),
+    module("Capabilities/PreferenceHistory", model),
     // 2: what the keys of a domain are
-    .systemLibrary(name: "CPCRE2", pkgConfig: "libpcre2-8", providers: [.apt(["libpcre2-dev"])]),
-    .target(
-      name: "PreferenceSchemas",
-      dependencies: ["PreferenceModel", "PropertyList", "SystemCalls", "CPCRE2"],
-      swiftSettings: strict),
+    header("CPCRE2", pkgConfig: "libpcre2-8", package: "libpcre2-dev"),
+    module("Capabilities/PreferenceSchemas", ["CPCRE2"] + model),
     // 3: a schema as Swift, as JSON Schema and as a page
-    .target(
-      name: "PreferenceSchemaForms",
-      dependencies: ["PreferenceSchemas", "PreferenceModel", "PropertyList"],
-      swiftSettings: strict),
+    module(
+      "Capabilities/PreferenceSchemaForms",
+      ["PreferenceSchemas", "PreferenceModel", "PropertyList"]),
     // 3: property list files, journal, durability
-    .target(
-      name: "PreferenceStore",
-      dependencies: [
-        "PreferenceHistory", "PreferenceSchemas", "StoreAccess", "PreferenceModel", "PropertyList",
-        "SystemCalls",
-      ],
-      swiftSettings: strict),
+    module(
+      "Store/PreferenceStore", ["PreferenceHistory", "PreferenceSchemas", "StoreAccess"] + model),
     // 3: reads the administrator's profiles
-    .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
-    .target(
-      name: "ConfigurationProfiles",
-      dependencies: ["StoreAccess", "PreferenceModel", "PropertyList", "SystemCalls", "CCrypto"],
-      swiftSettings: strict),
+    header("CCrypto", pkgConfig: "libcrypto", package: "libssl-dev"),
+    module("Capabilities/ConfigurationProfiles", ["StoreAccess", "CCrypto"] + model),
     // 3: keeps keys of a user the same on several machines
-    .target(
-      name: "PreferenceCloud",
-      dependencies: ["StoreAccess", "PreferenceModel", "PropertyList", "SystemCalls"],
-      swiftSettings: strict),
+    module("Capabilities/PreferenceCloud", ["StoreAccess"] + model),
     // 4: speaks with etcd
-    .systemLibrary(
-      name: "CCurl", pkgConfig: "libcurl", providers: [.apt(["libcurl4-openssl-dev"])]),
-    .target(
-      name: "EtcdClient",
-      dependencies: ["PreferenceCloud", "PropertyList", "SystemCalls", "CCurl"],
-      swiftSettings: strict),
+    header("CCurl", pkgConfig: "libcurl", package: "libcurl4-openssl-dev"),
+    module("Capabilities/EtcdClient", ["PreferenceCloud", "PropertyList", "SystemCalls", "CCurl"]),
     // 3: values that are declared, and what was there before
-    .target(
-      name: "PreferenceDeclarations",
-      dependencies: ["PreferenceHistory", "PreferenceModel", "PropertyList", "SystemCalls"],
-      swiftSettings: strict),
+    module("Capabilities/PreferenceDeclarations", ["PreferenceHistory"] + model),
     // 4: the search list over any persistent places
-    .target(
-      name: "PreferenceSearch",
-      dependencies: [
-        "PreferenceSchemas", "StoreAccess", "PreferenceModel", "PropertyList", "SystemCalls",
-      ],
-      swiftSettings: strict),
+    module("Client/PreferenceSearch", ["PreferenceSchemas", "StoreAccess"] + model),
     // 5: what the control directory of a mount shows, and declarations over a search list
-    .target(
-      name: "PreferenceControl",
-      dependencies: [
+    module(
+      "Mount/PreferenceControl",
+      [
         "PreferenceSearch", "PreferenceDeclarations", "PreferenceHistory", "PreferenceSchemaForms",
-        "PreferenceSchemas", "StoreAccess", "PreferenceModel", "PropertyList", "SystemCalls",
-      ],
-      swiftSettings: strict),
+        "PreferenceSchemas", "StoreAccess",
+      ] + model),
     // 3: frames and messages
-    .target(
-      name: "PreferenceProtocol",
-      dependencies: ["StoreAccess", "PreferenceModel", "PropertyList", "SystemCalls"],
-      swiftSettings: strict),
+    module("Client/PreferenceProtocol", ["StoreAccess"] + model),
     // 4: the owner's engine: intents, observers, writer
-    .target(
-      name: "PreferenceEngine",
-      dependencies: [
-        "PreferenceCloud", "PreferenceSchemas", "PreferenceStore", "StoreAccess", "PreferenceModel",
-        "PropertyList", "SystemCalls",
-      ],
-      swiftSettings: strict),
+    module(
+      "Owner/PreferenceEngine",
+      ["PreferenceCloud", "PreferenceSchemas", "PreferenceStore", "StoreAccess"] + model),
     // 5: the owner's side of the socket; 4: the client's
-    .target(
-      name: "PreferenceServer",
-      dependencies: [
+    module(
+      "Owner/PreferenceServer",
+      [
         "PreferenceCloud", "PreferenceEngine", "PreferenceProtocol", "PreferenceStore",
         "ConfigurationProfiles", "StoreAccess", "PreferenceModel", "SystemCalls",
-      ], swiftSettings: strict),
-    .target(
-      name: "PreferenceClient",
-      dependencies: [
-        "PreferenceProtocol", "StoreAccess", "PreferenceModel", "PropertyList", "SystemCalls",
-      ],
-      swiftSettings: strict),
+      ]),
+    module("Client/PreferenceClient", ["PreferenceProtocol", "StoreAccess"] + model),
     // 5: preferences as nodes, names and bytes
-    .target(
-      name: "PreferenceTree", dependencies: ["PreferenceModel", "PropertyList", "SystemCalls"],
-      swiftSettings: strict),
+    module("Mount/PreferenceTree", model),
     // 6: gives libfuse's requests to the tree, and carries out the tree's effects with libfuse
-    .target(
-      name: "FUSEDriver",
-      dependencies: [
-        "PreferenceTree", "StoreAccess", "PreferenceModel", "PropertyList", "SystemCalls", "CFUSE",
-        "CLinux",
-      ],
-      swiftSettings: strict),
+    module("Mount/FUSEDriver", ["PreferenceTree", "StoreAccess", "CFUSE", "CLinux"] + model),
     // 5: UserDefaults for programs
-    .target(
-      name: "Preferences",
-      dependencies: [
-        "PreferenceClient", "PreferenceHistory", "PreferenceSearch", "StoreAccess",
-        "PreferenceModel", "PropertyList", "SystemCalls",
-      ], swiftSettings: strict),
+    module(
+      "Client/Preferences",
+      ["PreferenceClient", "PreferenceHistory", "PreferenceSearch", "StoreAccess"] + model),
     // 6: the verbs of `defaults`
-    .target(
-      name: "DefaultsCommand",
-      dependencies: [
+    module(
+      "Commands/DefaultsCommand",
+      [
         "PreferenceClient", "PreferenceCloud", "PreferenceControl", "PreferenceDeclarations",
         "PreferenceHistory", "PreferenceSchemaForms", "PreferenceSchemas", "PreferenceSearch",
-        "StoreAccess", "PreferenceModel", "PropertyList", "SystemCalls", "CLinux", "ManualPage",
-      ], swiftSettings: strict),
+        "StoreAccess", "CLinux", "ManualPage",
+      ] + model),
     // 5: carries changes between a store and the servers of its cloud
-    .target(
-      name: "CloudCarrier",
-      dependencies: [
-        "EtcdClient", "PreferenceCloud", "PreferenceClient", "StoreAccess", "PreferenceModel",
-        "PropertyList",
-        "SystemCalls", "CCrypto",
-      ], swiftSettings: strict),
-    .executableTarget(
-      name: "prefs-cloud", dependencies: ["CloudCarrier"], swiftSettings: strict,
-      linkerSettings: carriesRuntime),
+    module(
+      "Capabilities/CloudCarrier",
+      ["EtcdClient", "PreferenceCloud", "PreferenceClient", "StoreAccess", "CCrypto"] + model),
+    program("prefs-cloud", ["CloudCarrier"], carriesRuntime),
     // 1: the verbs of `plutil`: property lists as files, without preferences
-    .target(
-      name: "PlutilCommand", dependencies: ["ManualPage", "PropertyList", "SystemCalls"],
-      swiftSettings: strict),
-    .executableTarget(
-      name: "plutil", dependencies: ["PlutilCommand"], swiftSettings: strict,
-      linkerSettings: standsAlone),
+    module("Commands/PlutilCommand", ["ManualPage", "PropertyList", "SystemCalls"]),
+    program("plutil", ["PlutilCommand"], standsAlone),
     // 7: compose, run, exit
-    .executableTarget(
-      name: "prefsfs",
-      dependencies: [
-        "FUSEDriver", "PreferenceTree", "PreferenceClient", "PreferenceControl",
-        "PreferenceSearch", "StoreAccess", "PreferenceModel", "PropertyList", "SystemCalls",
-        "ManualPage",
-      ], swiftSettings: strict, linkerSettings: standsAlone),
-    .executableTarget(
-      name: "defaults", dependencies: ["DefaultsCommand"], swiftSettings: strict,
-      linkerSettings: startsFast),
-    .executableTarget(
-      name: "prefsd",
-      dependencies: ["PreferenceServer", "StoreAccess", "PreferenceModel", "SystemCalls"],
-      swiftSettings: strict, linkerSettings: standsAlone),
-
-    .executableTarget(
-      name: "prefsfs-bench",
-      dependencies: [
+    program(
+      "prefsfs",
+      [
+        "FUSEDriver", "PreferenceTree", "PreferenceClient", "PreferenceControl", "PreferenceSearch",
+        "StoreAccess", "ManualPage",
+      ] + model, standsAlone),
+    program("defaults", ["DefaultsCommand"], startsFast),
+    program(
+      "prefsd", ["PreferenceServer", "StoreAccess", "PreferenceModel", "SystemCalls"], standsAlone),
+    program(
+      "prefsfs-bench",
+      [
         "Preferences", "PreferenceServer", "PreferenceClient", "PreferenceEngine",
-        "PreferenceHistory", "PreferenceStore",
-        "PreferenceSearch", "PreferenceProtocol", "StoreAccess", "PreferenceModel", "PropertyList",
-        "SystemCalls",
-        "CLinux",
-      ], swiftSettings: strict),
-
+        "PreferenceHistory", "PreferenceStore", "PreferenceSearch", "PreferenceProtocol",
+        "StoreAccess", "CLinux",
+      ] + model),
     // A client of a store, as a program for tests.
-    .executableTarget(
-      name: "prefs-probe",
-      dependencies: [
-        "PreferenceClient", "PreferenceSearch", "StoreAccess", "PreferenceModel",
-        "PropertyList", "SystemCalls",
-      ], path: "Tests/Probe", swiftSettings: strict),
+    helper(
+      "prefs-probe", "Probe", ["PreferenceClient", "PreferenceSearch", "StoreAccess"] + model),
     // A program that uses the library, for tests.
-    .executableTarget(
-      name: "prefs-sample", dependencies: ["Preferences"], path: "Tests/Sample",
-      swiftSettings: strict),
+    helper("prefs-sample", "Sample", ["Preferences"]),
     // Many hosts and a real etcd, for scripts/cloud-test.
-    .executableTarget(
-      name: "cloud-simulation",
-      dependencies: [
-        "EtcdClient", "PreferenceCloud", "PreferenceModel", "PropertyList", "SystemCalls",
-      ], path: "Tests/CloudSimulation", swiftSettings: strict),
+    helper("cloud-simulation", "CloudSimulation", ["EtcdClient", "PreferenceCloud"] + model),
     // The example program of the README.
-    .executableTarget(
-      name: "tab-editor", dependencies: ["Preferences"], path: "Tests/Example",
-      exclude: ["Schema"], swiftSettings: strict),
+    helper("tab-editor", "Example", ["Preferences"], exclude: ["Schema"]),
     // A program whose keys are made from its schema.
-    .executableTarget(
-      name: "tabs-example", dependencies: ["Preferences"], path: "Tests/Example/Schema",
-      exclude: ["org.example.tabs.plist"], swiftSettings: strict),
+    helper("tabs-example", "Example/Schema", ["Preferences"], exclude: ["org.example.tabs.plist"]),
     .target(
       name: "Support", dependencies: ["CLinux"], path: "Tests/Support", swiftSettings: strict),
     // Counts what Swift code allocates.
-    .target(name: "CAllocations", path: "Tests/CAllocations"),
+    .target(name: "CAllocations", path: "Tests/Programs/CAllocations"),
     // The functions that the fuzzers call; scripts/fuzz links them with libFuzzer.
     .target(
-      name: "Fuzzing", dependencies: ["PreferenceStore", "PropertyList"], path: "Tests/Fuzzing",
+      name: "Fuzzing", dependencies: ["PreferenceStore", "PropertyList"],
+      path: "Tests/Base/Fuzzing",
       exclude: ["Corpus"], swiftSettings: strict),
-    .testTarget(name: "FuzzingTests", dependencies: ["Fuzzing"], swiftSettings: strict),
-    .testTarget(
-      name: "PropertyListTests", dependencies: ["PropertyList", "Support"], swiftSettings: strict),
-    .testTarget(
-      name: "PreferenceModelTests", dependencies: ["PreferenceModel", "PropertyList"],
-      swiftSettings: strict),
-    .testTarget(
-      name: "PreferenceHistoryTests",
-      dependencies: [
-        "PreferenceHistory", "PreferenceModel", "PropertyList", "SystemCalls", "Support",
-      ], swiftSettings: strict),
-    .testTarget(
-      name: "PreferenceSchemasTests",
-      dependencies: [
-        "PreferenceSchemas", "PreferenceSchemaForms", "PreferenceModel", "PropertyList",
-        "SystemCalls",
-      ],
-      swiftSettings: strict),
-    .testTarget(
-      name: "PreferenceDeclarationsTests",
-      dependencies: [
-        "PreferenceDeclarations", "PreferenceSearch", "PreferenceHistory", "PreferenceModel",
-        "PropertyList", "SystemCalls", "CAllocations",
-      ], swiftSettings: strict),
-    .testTarget(
-      name: "PreferenceStoreTests",
-      dependencies: [
-        "PreferenceStore", "PreferenceHistory", "StoreAccess", "PreferenceModel", "PropertyList",
-        "SystemCalls",
+    tests("Base/FuzzingTests", ["Fuzzing"]),
+    tests("Base/PropertyListTests", ["PropertyList", "Support"]),
+    tests("Model/PreferenceModelTests", ["PreferenceModel", "PropertyList"]),
+    tests("Capabilities/PreferenceHistoryTests", ["PreferenceHistory", "Support"] + model),
+    tests(
+      "Capabilities/PreferenceSchemasTests", ["PreferenceSchemas", "PreferenceSchemaForms"] + model),
+    tests(
+      "Capabilities/PreferenceDeclarationsTests",
+      ["PreferenceDeclarations", "PreferenceSearch", "PreferenceHistory", "CAllocations"] + model),
+    tests(
+      "Store/PreferenceStoreTests",
+      ["PreferenceStore", "PreferenceHistory", "StoreAccess", "Support"] + model,
+      exclude: ["Fixtures"]),
+    tests(
+      "Capabilities/ConfigurationProfilesTests",
+      ["ConfigurationProfiles", "StoreAccess", "Support"] + model),
+    tests(
+      "Capabilities/PreferenceCloudTests", ["PreferenceCloud", "PreferenceModel", "PropertyList"]),
+    tests(
+      "Capabilities/CloudCarrierTests",
+      [
+        "CloudCarrier", "EtcdClient", "PreferenceCloud", "StoreAccess", "Support", "prefsfs",
+        "prefsd", "prefs-cloud", "prefs-sample", "defaults",
+      ] + model),
+    tests("Client/PreferenceSearchTests", ["PreferenceSearch", "PropertyList"]),
+    tests(
+      "Owner/PreferenceEngineTests",
+      [
+        "PreferenceCloud", "PreferenceEngine", "PreferenceSearch", "PreferenceStore", "StoreAccess",
         "Support",
-      ],
-      exclude: ["Fixtures"], swiftSettings: strict),
-    .testTarget(
-      name: "ConfigurationProfilesTests",
-      dependencies: [
-        "ConfigurationProfiles", "StoreAccess", "PreferenceModel", "PropertyList", "SystemCalls",
-        "Support",
-      ], swiftSettings: strict),
-    .testTarget(
-      name: "PreferenceCloudTests",
-      dependencies: ["PreferenceCloud", "PreferenceModel", "PropertyList"], swiftSettings: strict),
-    .testTarget(
-      name: "CloudCarrierTests",
-      dependencies: [
-        "CloudCarrier", "EtcdClient", "PreferenceCloud", "StoreAccess", "PreferenceModel",
-        "PropertyList",
-        "SystemCalls", "Support", "prefsfs", "prefsd", "prefs-cloud", "prefs-sample", "defaults",
-      ], swiftSettings: strict),
-    .testTarget(
-      name: "PreferenceSearchTests", dependencies: ["PreferenceSearch", "PropertyList"],
-      swiftSettings: strict),
-    .testTarget(
-      name: "PreferenceEngineTests",
-      dependencies: [
-        "PreferenceCloud", "PreferenceEngine", "PreferenceSearch", "PreferenceStore",
-        "StoreAccess", "PreferenceModel", "PropertyList", "SystemCalls", "Support",
-      ], swiftSettings: strict),
-    .testTarget(
-      name: "PreferenceProtocolTests",
-      dependencies: [
-        "PreferenceProtocol", "StoreAccess", "PreferenceModel", "PropertyList", "SystemCalls",
-      ],
-      exclude: ["Fixtures"], swiftSettings: strict),
-    .testTarget(
-      name: "PreferenceClientTests",
-      dependencies: [
+      ] + model),
+    tests(
+      "Client/PreferenceProtocolTests", ["PreferenceProtocol", "StoreAccess"] + model,
+      exclude: ["Fixtures"]),
+    tests(
+      "Client/PreferenceClientTests",
+      [
         "PreferenceClient", "PreferenceServer", "PreferenceSearch", "PreferenceProtocol",
-        "StoreAccess", "PreferenceModel", "PropertyList", "SystemCalls", "Support",
-      ], swiftSettings: strict),
-    .testTarget(
-      name: "PreferenceServerTests",
-      dependencies: [
+        "StoreAccess", "Support",
+      ] + model),
+    tests(
+      "Owner/PreferenceServerTests",
+      [
         "PreferenceServer", "PreferenceClient", "PreferenceEngine", "PreferenceStore",
-        "PreferenceProtocol", "StoreAccess", "PreferenceModel", "PropertyList", "SystemCalls",
-        "Support",
-      ], swiftSettings: strict),
-    .testTarget(
-      name: "PreferenceTreeTests",
-      dependencies: [
-        "PreferenceTree", "PreferenceSearch", "PreferenceModel", "PropertyList", "SystemCalls",
-        "CAllocations",
-      ],
-      swiftSettings: strict),
-    .testTarget(
-      name: "DefaultsCommandTests",
-      dependencies: [
-        "DefaultsCommand", "PreferenceHistory", "PreferenceModel", "PreferenceSchemas",
-        "PropertyList", "SystemCalls", "Support", "defaults", "prefsd",
-      ],
-      swiftSettings: strict),
-    .testTarget(
-      name: "PlutilCommandTests",
-      dependencies: ["PlutilCommand", "PropertyList", "Support", "plutil"],
-      swiftSettings: strict),
-    .testTarget(
-      name: "PreferencesTests",
-      dependencies: [
+        "PreferenceProtocol", "StoreAccess", "Support",
+      ] + model),
+    tests(
+      "Mount/PreferenceTreeTests", ["PreferenceTree", "PreferenceSearch", "CAllocations"] + model),
+    tests(
+      "Commands/DefaultsCommandTests",
+      [
+        "DefaultsCommand", "PreferenceHistory", "PreferenceSchemas", "Support", "defaults",
+        "prefsd",
+      ] + model),
+    tests("Commands/PlutilCommandTests", ["PlutilCommand", "PropertyList", "Support", "plutil"]),
+    tests(
+      "Client/PreferencesTests",
+      [
         "Preferences", "PreferenceModel", "PropertyList", "Support", "prefs-sample", "prefsd",
         "prefsfs", "defaults",
-      ],
-      swiftSettings: strict),
-    .testTarget(
-      name: "ToolTests", dependencies: ["Support", "prefsfs"], swiftSettings: strict),
-    .testTarget(
-      name: "SystemCallsTests", dependencies: ["SystemCalls", "Support"], swiftSettings: strict),
-    .testTarget(
-      name: "prefsfsTests", dependencies: ["prefsfs", "FUSEDriver"], swiftSettings: strict),
-    .testTarget(
-      name: "ConformanceTests",
-      dependencies: [
+      ]),
+    tests("Mount/ToolTests", ["Support", "prefsfs"]),
+    tests("Base/SystemCallsTests", ["SystemCalls", "Support"]),
+    tests("Commands/prefsfsTests", ["prefsfs", "FUSEDriver"]),
+    tests(
+      "Mount/ConformanceTests",
+      [
         "Support", "prefsfs", "prefsd", "prefs-probe", "defaults", "plutil", "PreferenceTree",
-        "PreferenceEngine",
-        "PreferenceSearch",
-        "PreferenceStore", "StoreAccess", "PreferenceModel", "PropertyList", "SystemCalls",
-      ], swiftSettings: strict),
+        "PreferenceEngine", "PreferenceSearch", "PreferenceStore", "StoreAccess",
+      ] + model),
   ]
 )

@@ -87,9 +87,7 @@ public final class Etcd: @unchecked Sendable {
   // MARK: - Starting
 
   private static func program(_ name: String) -> String {
-    let package = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-      .deletingLastPathComponent().deletingLastPathComponent()
-    let own = package.appendingPathComponent(".build/etcd/usr/bin/\(name)").path
+    let own = Program.package.appendingPathComponent(".build/etcd/usr/bin/\(name)").path
     return FileManager.default.isExecutableFile(atPath: own) ? own : "/usr/bin/\(name)"
   }
 

@@ -294,7 +294,8 @@ public enum Program {
     package.appendingPathComponent("Tests/Suites/\(name)").path
   }
 
-  private static var package: URL {
+  /// The directory of the repository.
+  public static var package: URL {
     URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
       .deletingLastPathComponent()
   }
