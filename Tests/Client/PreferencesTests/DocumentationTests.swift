@@ -158,7 +158,7 @@ import Testing
     catalogue + "PreferencesOfManyMachines.md": "PATH=$PATH:\(root.path)/.build/etcd/usr/bin",
     catalogue + "GSettingsPrograms.md": """
     mkdir ../module ../gschemas
-    clang -shared -fPIC -std=gnu11 \(root.path)/Sources/GSettingsBackend/*.c \
+    clang -shared -fPIC -std=gnu11 \(root.path)/Sources/Capabilities/GSettingsBackend/*.c \
       -o ../module/libprefsfs-gsettings.so $(pkg-config --cflags --libs gio-2.0)
     cat > ../gschemas/desktop.gschema.xml <<'END'
     <schemalist><enum id="scheme"><value nick="default" value="0"/>
