@@ -230,7 +230,7 @@ let package = Package(
         "CloudCarrier", "EtcdClient", "PreferenceCloud", "StoreAccess", "Support", "prefsfs",
         "prefsd", "prefs-cloud", "prefs-sample", "defaults",
       ] + model),
-    tests("Client/PreferenceSearchTests", ["PreferenceSearch", "PropertyList"]),
+    tests("Client/PreferenceSearchTests", ["PreferenceModel", "PreferenceSearch", "PropertyList"]),
     tests(
       "Owner/PreferenceEngineTests",
       [

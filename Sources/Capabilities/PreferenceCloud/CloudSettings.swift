@@ -38,8 +38,9 @@ public struct CloudSettings: Equatable, Sendable {
   /// Reads the settings of a store.
   public init(of places: any StoredPlaces) throws(EngineError) {
     var values: [Name: Value] = [:]
+    let locations = try CloudFacts.countingSettings(places)
     for name in Name.allCases {
-      values[name] = try places.findFirst(name.key, in: CloudFacts.settings)?.stored.value
+      values[name] = try places.findFirst(name.key, in: locations)?.stored.value
     }
     self.values = values
   }

@@ -18,6 +18,8 @@ public struct Explanation {
     public let source: String
     /// Whether it is forced.
     public let isForced: Bool
+    /// Whether the domain is locked: nothing of the user's is among the holders.
+    public let isLocked: Bool
     /// What it sets.
     public let value: Value
     /// The list, fragment or profile that it is from, or `(this process)`.
@@ -39,6 +41,7 @@ public struct Explanation {
   public func holders(of key: Key, in domain: DomainName) throws(EngineError) -> [Holder] {
     var holders: [Holder] = []
     var reports: [ValueDictionary]?
+    let isLocked = try search.isLocked(domain)
     for location in try search.locations(for: domain) {
       guard let found = try search.find(key, at: location, for: domain) else { continue }
       var setters = [(value: found.value, file: file(location))]
@@ -53,7 +56,8 @@ public struct Explanation {
       let source = location.source(seenFrom: domain)
       holders += setters.map {
         Holder(
-          source: source, isForced: location.place.isForced, value: $0.value, file: $0.file)
+          source: source, isForced: location.place.isForced, isLocked: isLocked, value: $0.value,
+          file: $0.file)
       }
     }
     return holders
@@ -66,7 +70,8 @@ public struct Explanation {
     var text = ""
     for holder in holders {
       let line = ValueDescription.line(of: holder.value, isAppleText)
-      let forced = holder.isForced ? " (forced)" : ""
+      let words = (holder.isForced ? ["forced"] : []) + (holder.isLocked ? ["locked"] : [])
+      let forced = words.isEmpty ? "" : " (\(words.joined(separator: ", ")))"
       let mark = text.isEmpty ? "*" : " "
       // Names of suites, profiles and files are from outside.
       text += "\(mark) \(holder.source)\(forced): \(line)".printable() + "\n"

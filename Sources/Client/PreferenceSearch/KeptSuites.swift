@@ -10,7 +10,7 @@ extension SearchEngine {
   /// not answer. Cost: a look-up in each persistent place.
   public func keptSuites(of domain: DomainName) throws(EngineError) -> [DomainName] {
     let key = KeptSuites.key(of: domain)
-    for place in SearchList.persistentPlaces {
+    for place in try countingPlaces(of: KeptSuites.domain, in: KeptSuites.domain) {
       do throws(EngineError) {
         let location = Location(place, KeptSuites.domain)
         let value = try find(key, at: location, for: domain)?.value

@@ -49,6 +49,18 @@ public final class MemoryPlaces: PersistentPlaces, DurabilityService {
     }
   }
 
+  /// Not counted in `searches`.
+  public func domainLocks() throws(EngineError) -> DomainLocks {
+    state.withLock { state in
+      for location in DomainLocks.locations {
+        if let stored = state.domains[location]?.entry(DomainLocks.key) {
+          return DomainLocks(stored.value)
+        }
+      }
+      return .none
+    }
+  }
+
   public func keys(at location: Location) throws(EngineError) -> [Key] {
     state.withLock { $0.domains[location]?.keys ?? [] }
   }

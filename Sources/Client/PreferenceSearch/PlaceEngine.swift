@@ -62,7 +62,8 @@ final class PlaceEngine: Engine {
   func resolve(_ key: Key, in domain: DomainName) throws(EngineError) -> Resolution? {
     let location = Location(place, domain)
     guard let stored = try search.find(key, at: location, for: domain) else { return nil }
-    let isReadOnly = place == .arguments || stored.metadata.setter != nil
+    var isReadOnly = place == .arguments || stored.metadata.setter != nil
+    if place.isOwn, try search.isLocked(domain) { isReadOnly = true }
     return Resolution(stored, location: location, isReadOnly: isReadOnly)
   }
 
@@ -74,7 +75,8 @@ final class PlaceEngine: Engine {
 
   func domainsNeeded(for key: Key?, in domain: DomainName) -> [DomainName] {
     // The schema of a domain, which judges registered defaults too, is read with its lists.
-    volatile == nil || place == .registered && search.usesSchemas ? [domain] : []
+    if place.isOwn, !search.knowsLocks { return [domain, KeptSuites.domain] }
+    return volatile == nil || place == .registered && search.usesSchemas ? [domain] : []
   }
 
   // MARK: - Changes

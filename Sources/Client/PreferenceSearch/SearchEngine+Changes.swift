@@ -90,7 +90,9 @@ extension SearchEngine {
     case .set(let key, let domain, _, _), .describe(let key, let domain, _),
       .remove(let key, let domain), .splice(let key, let domain, _),
       .setOwn(let key, let domain, _, _), .removeOwn(let key, let domain):
-      guard refusesShadowed, arguments.find(key, in: .global) != nil else { return }
+      guard refusesShadowed, arguments.find(key, in: .global) != nil, !isKnownLocked(domain) else {
+        return
+      }
       for location in SearchList.forced(domain)
       where try places.find(key, at: location) != nil { return }
       throw EngineError(

@@ -8,10 +8,10 @@ extension SearchEngine {
   /// The locations that are asked for a key of the domain, in order: suites and languages among
   /// them.
   package func locations(for domain: DomainName) throws(EngineError) -> [Location] {
-    let suites = try allSuites(of: domain)
+    let path = try path(of: domain)
     let languages = try languageTable(of: domain).languages.map { Location(.language($0), .global) }
-    return SearchList.forced(domain) + [Location(.arguments, .global)]
-      + SearchList.stored(domain, suites: suites) + languages + SearchList.registered(domain)
+    return path.forced + (path.isLocked ? [] : [Location(.arguments, .global)])
+      + path.lists.dropFirst(path.forced.count) + languages + path.registered
       + (usesSchemas ? SearchList.schemas(domain) : [])
   }
 
@@ -30,27 +30,29 @@ extension SearchEngine {
     for key: Key, in domain: DomainName, withLanguages: Bool
   ) throws(EngineError) -> Resolution? {
     let path = try path(of: domain)
-    if let argument = arguments.find(key, in: .global) {
+    if !path.isLocked, let argument = arguments.find(key, in: .global) {
       if let found = try find(key, in: path.forced, for: domain) { return found }
       return Resolution(argument, location: Location(.arguments, .global))
     }
-    if let found = try find(key, in: path.lists, for: domain) { return found }
-    if withLanguages, let found = try languageTable(of: domain).find(key) { return found }
+    if let found = try find(key, in: path.lists, for: domain) { return path.shown(found) }
+    if withLanguages, let found = try languageTable(of: domain).find(key) {
+      return path.shown(found)
+    }
     for location in path.registered {
       if let found = registered.find(key, in: location.domain) {
-        return Resolution(found, location: location)
+        return path.shown(Resolution(found, location: location))
       }
     }
-    return fallback(of: key, in: domain)
+    return fallback(of: key, in: domain).map(path.shown)
   }
 
-  /// The locations of the domain's search list, which are made anew only for another domain or
-  /// other suites than the last time.
+  /// The locations of the domain's search list, which are made anew only for another domain, other
+  /// suites or other locks than the last time.
   private func path(of domain: DomainName) throws(EngineError) -> SearchPath {
-    let suites = try allSuites(of: domain)
+    let (suites, locks) = (try allSuites(of: domain), try domainLocks())
     return lastPath.withLock { last in
-      if let last, last.domain == domain, last.suites == suites { return last }
-      let path = SearchPath(domain, suites)
+      if let last, last.domain == domain, last.suites == suites, last.locks == locks { return last }
+      let path = SearchPath(domain, suites, locks)
       last = path
       return path
     }
@@ -186,7 +188,7 @@ extension SearchEngine {
 
   public func keys(of domain: DomainName) throws(EngineError) -> Set<Key> {
     var found = Set(registered.keys(of: domain))
-    for place in SearchList.persistentPlaces {
+    for place in try countingPlaces(of: domain, in: domain) {
       let keys = try storedKeys(at: Location(place, domain))
       // A set that is made of all of them has room for them from the beginning.
       if found.isEmpty { found = Set(keys) } else { found.formUnion(keys) }
@@ -208,8 +210,9 @@ extension SearchEngine {
   }
 
   public func inheritedKeys(of domain: DomainName) throws(EngineError) -> Set<Key> {
-    var found = Set(arguments.keys(of: .global)).union(registered.keys(of: .global))
-    for place in SearchList.persistentPlaces {
+    var found = Set(registered.keys(of: .global))
+    if try !isLocked(domain) { found.formUnion(arguments.keys(of: .global)) }
+    for place in try countingPlaces(of: .global, in: domain) {
       found.formUnion(try keys(at: Location(place, .global), inheritedBy: domain))
     }
     found.formUnion(try suiteKeys(of: domain))
@@ -231,7 +234,7 @@ extension SearchEngine {
   func suiteKeys(of domain: DomainName) throws(EngineError) -> Set<Key> {
     var found: Set<Key> = []
     for suite in suites(of: domain) {
-      for place in Place.own {
+      for place in try countingPlaces(of: suite, in: domain) where place.isOwn {
         found.formUnion(try keys(at: Location(place, suite), inheritedBy: domain))
       }
     }

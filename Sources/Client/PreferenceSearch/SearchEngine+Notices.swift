@@ -14,16 +14,20 @@ extension SearchEngine {
   }
 
   public func domainsNeeded(for key: Key?, in domain: DomainName) -> [DomainName] {
-    if domain == .global { return [domain] }
-    if let known = knownSuites(of: domain) { return known.isEmpty ? [domain] : [domain] + known }
+    let knowsLocks = knowsLocks
+    if domain == .global { return knowsLocks ? [domain] : [domain, KeptSuites.domain] }
+    if knowsLocks, let known = knownSuites(of: domain) {
+      return known.isEmpty ? [domain] : [domain] + known
+    }
     // The suites are looked up once the lists that may keep them are in memory.
     let areListsRead = lists?.isAtHand(KeptSuites.domain) ?? true
     return [domain, KeptSuites.domain] + (areListsRead ? suites(of: domain) : [])
   }
 
-  /// A domain whose suites or languages changed is invalidated.
+  /// A domain whose suites or languages changed is invalidated; all are if the locks did.
   public func shown(_ changeset: Changeset) -> Changeset {
     var shown = changeset
+    if changeset.concernsLocks { shown.invalidated.insert(Location(.user, .global)) }
     // Each write asks this: an item is looked at in place, because a copy takes longer than the look.
     for index in changeset.items.indices {
       if let domain = KeptSuites.domain(of: changeset.items[index]) {

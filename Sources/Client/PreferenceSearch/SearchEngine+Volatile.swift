@@ -41,7 +41,7 @@ extension SearchEngine: RegisteredDefaults {
   /// The key's value of the places that need no owner: the arguments, then the registered defaults.
   /// It is what a reader shows while the owner of the store does not answer.
   public func volatileValue(_ key: Key, in domain: DomainName) -> Value? {
-    let argument = arguments.find(key, in: .global)
+    let argument = isKnownLocked(domain) ? nil : arguments.find(key, in: .global)
     let found =
       argument ?? registered.find(key, in: domain) ?? registered.find(key, in: .global)
     return found?.value

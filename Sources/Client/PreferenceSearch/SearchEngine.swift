@@ -77,13 +77,15 @@ public final class SearchEngine: Engine {
     places.observe(except: nil) { [weak self] notice in self?.forget(notice.changeset) }
   }
 
-  /// The suites of domains.
+  /// The suites of domains, and which domains are locked.
   struct SuiteTable {
     /// Those that this process added.
     var added: [DomainName: [DomainName]] = [:]
     /// Those that are kept as preferences, of the domains that were asked for.
     var kept: [DomainName: [DomainName]] = [:]
-    /// How often kept suites have been forgotten.
+    /// The domains that are locked; nil: nobody has asked yet.
+    var locks: DomainLocks?
+    /// How often kept suites, or locks, have been forgotten.
     var changes = 0
   }
 }
@@ -114,11 +116,13 @@ extension SearchEngine {
     let (concernsLanguages, concernsSuites) = (
       changeset.concernsLanguages, changeset.concernsAllSuites
     )
-    if concernsLanguages { languages.forget() }
+    let concernsLocks = changeset.concernsLocks
+    if concernsLanguages || concernsLocks { languages.forget() }
     schemas.forget(changeset)
-    let isWhole = concernsLanguages || concernsSuites
+    let isWhole = concernsLanguages || concernsSuites || concernsLocks
     let suites = suites.withLock { suites in
-      if concernsSuites || !changed.isEmpty { suites.changes += 1 }
+      if concernsSuites || concernsLocks || !changed.isEmpty { suites.changes += 1 }
+      if concernsLocks { suites.locks = nil }
       for domain in changed { suites.kept[domain] = nil }
       if concernsSuites { suites.kept = [:] }
       return suites

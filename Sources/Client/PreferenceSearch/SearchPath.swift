@@ -12,11 +12,15 @@ final class SearchPath: Sendable {
   /// argument.
   let lists: [Location]
   let registered: [Location]
+  /// The domains that are locked. In one, no argument counts, and nothing of the user's.
+  let locks: DomainLocks
+  let isLocked: Bool
 
-  init(_ domain: DomainName, _ suites: [DomainName]) {
+  init(_ domain: DomainName, _ suites: [DomainName], _ locks: DomainLocks) {
     (self.domain, self.suites) = (domain, suites)
+    (self.locks, isLocked) = (locks, locks.contain(domain))
     forced = SearchList.forced(domain)
-    lists = forced + SearchList.stored(domain, suites: suites)
+    lists = forced + locks.counting(SearchList.stored(domain, suites: suites), in: domain)
     registered = SearchList.registered(domain)
   }
 }

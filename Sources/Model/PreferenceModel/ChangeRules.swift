@@ -4,15 +4,25 @@ import PropertyList
 /// places must not change while the rules are asked.
 public struct ChangeRules<Places: StoredPlaces> {
   let places: Places
+  private let heedsLocks: Bool
 
   /// Creates the rules over these places.
-  public init(_ places: Places) { self.places = places }
+  /// - Parameter heedsLocks: whether changes in domains that the administrator has locked are
+  ///   refused.
+  public init(_ places: Places, heedsLocks: Bool = true) {
+    (self.places, self.heedsLocks) = (places, heedsLocks)
+  }
 
   /// Returns the edits that carry out the intent. Throws where the intent is refused, and says why.
   public func items(for intent: Intent) throws(EngineError) -> [Changeset.Item] {
+    if heedsLocks, !intent.ownDomains.isEmpty { try places.domainLocks().refuse(intent) }
+    return try edits(for: intent)
+  }
+
+  func edits(for intent: Intent) throws(EngineError) -> [Changeset.Item] {
     switch intent {
     case .set(let key, let domain, let value, let text):
-      let place = try writePlace(of: key, in: domain)
+      let place = try placeOfWrite(of: key, in: domain)
       return [Changeset.Item(Location(place, domain), .set(key, value, text))]
     case .splice(let key, let domain, let splice):
       let location = try holder(of: key, in: domain)
@@ -27,11 +37,11 @@ public struct ChangeRules<Places: StoredPlaces> {
       if try places.find(key, at: location) == nil { try refuseRemoval(key, in: domain) }
       return [Changeset.Item(location, .remove(key))]
     case .setOwn(let key, let domain, let value, let text):
-      let place = try writePlace(of: key, in: domain)
+      let place = try placeOfWrite(of: key, in: domain)
       let places = place == .host ? [.host, .user] : [place]
       return places.map { .init(Location($0, domain), .set(key, value, text)) }
     case .removeOwn(let key, let domain):
-      _ = try items(for: .remove(key, domain))
+      _ = try edits(for: .remove(key, domain))
       var items: [Changeset.Item] = []
       for location in Place.own.map({ Location($0, domain) })
       where try places.find(key, at: location) != nil {
@@ -76,11 +86,16 @@ public struct ChangeRules<Places: StoredPlaces> {
 
   /// Returns the place that a write of the key goes to: the cloud for a key of the cloud; else the
   /// host's list if it has the key, else the user's list. Throws `.forced` where a managed list or
-  /// a profile has the key.
+  /// a profile has the key, or the domain is locked.
   ///
   /// Only the managed places, the cloud's and the host's list are asked, so that a damaged list
   /// elsewhere stops no write.
   public func writePlace(of key: Key, in domain: DomainName) throws(EngineError) -> Place {
+    if heedsLocks { try places.domainLocks().refuse(.remove(key, domain)) }
+    return try placeOfWrite(of: key, in: domain)
+  }
+
+  private func placeOfWrite(of key: Key, in domain: DomainName) throws(EngineError) -> Place {
     let held = try holder(of: key, in: domain)
     if held.place == .cloud || places.belongsInCloud(key, of: domain) { return .cloud }
     // A key of the cloud that was removed and is made again, as some programs write files.

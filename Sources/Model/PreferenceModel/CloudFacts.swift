@@ -14,6 +14,13 @@ public enum CloudFacts {
     Location($0, .cloudSettings)
   }
 
+  /// The locations of the settings that count: none of the user's where the domain is locked.
+  public static func countingSettings(
+    _ places: any StoredPlaces
+  ) throws(EngineError) -> [Location] {
+    try places.counting(settings, in: .cloudSettings)
+  }
+
   /// The URLs of etcd's servers that the setting names: an array, or one string.
   public static func servers(_ setting: Value?) -> [String] {
     switch setting {
@@ -25,7 +32,7 @@ public enum CloudFacts {
 
   /// Whether a store has a cloud: whether servers are named.
   public static func isConfigured(_ places: any StoredPlaces) throws(EngineError) -> Bool {
-    let setting = try places.findFirst(endpoints, in: settings)?.stored.value
+    let setting = try places.findFirst(endpoints, in: countingSettings(places))?.stored.value
     return !servers(setting).isEmpty
   }
 }

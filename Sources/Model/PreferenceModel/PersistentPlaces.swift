@@ -37,6 +37,10 @@ public protocol StoredPlaces {
   /// Whether the user removed the key from the cloud a moment ago: if it is made again, it belongs
   /// there. False in a process that does not own the store.
   func hasLeftCloud(_ key: Key, of domain: DomainName) -> Bool
+
+  /// The domains that the administrator has locked. Throws where a list that may say so cannot be
+  /// read. Cost: as of `findFirst`.
+  func domainLocks() throws(EngineError) -> DomainLocks
 }
 
 extension StoredPlaces {
@@ -74,6 +78,10 @@ extension StoredPlaces {
   public func isMade(_ location: Location) throws(EngineError) -> Bool { false }
   public func belongsInCloud(_ key: Key, of domain: DomainName) -> Bool { false }
   public func hasLeftCloud(_ key: Key, of domain: DomainName) -> Bool { false }
+
+  public func domainLocks() throws(EngineError) -> DomainLocks {
+    DomainLocks(try findFirst(DomainLocks.key, in: DomainLocks.locations)?.stored.value)
+  }
 }
 
 /// The persistent places of one store. `prefsd` owns the store (`LocalPlaces`); other processes ask

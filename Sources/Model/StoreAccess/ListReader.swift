@@ -74,7 +74,7 @@ public final class ListReader: Sendable {
   /// Creates a reader of the places' lists.
   /// - Parameter domain: a domain that is asked for with every other one, as the global domain is.
   public init(_ places: any PersistentPlaces, askedWithEach domain: DomainName = .global) {
-    (self.places, lasting) = (places, [.global, domain])
+    (self.places, lasting) = (places, [.global, .settings, domain])
     places.observe(except: nil) { [weak self] notice in self?.forget(notice.changeset) }
   }
 
@@ -320,6 +320,9 @@ public final class ListReader: Sendable {
     guard hasFindings else { return }
     var needed: Set<Location> = []
     var asked: Set<Location> = []
+    if intents.contains(where: { !$0.ownDomains.isEmpty }) {
+      needed.formUnion(DomainLocks.locations)
+    }
     for intent in intents {
       if let named = intent.locations {
         needed.formUnion(named)

@@ -93,11 +93,15 @@ final class ValueReader {
     return resolution
   }
 
-  /// Throws EPERM for a value that a write cannot replace: a forced one, or an argument.
+  /// Throws EPERM for a value that a write cannot replace: a forced one, one of a locked domain, or an
+  /// argument.
   func requireWritable(_ resolution: Resolution, _ path: KeyPath) throws(TreeError) {
     guard resolution.isReadOnly else { return }
     let why =
-      resolution.isForced ? "the administrator has set it" : "an argument of the mount has set it"
+      resolution.isForced
+      ? "the administrator has set it"
+      : resolution.location.place == .arguments
+        ? "an argument of the mount has set it" : "the administrator has locked the domain"
     throw log.refused(.refused("\(path): \(why)"))
   }
 

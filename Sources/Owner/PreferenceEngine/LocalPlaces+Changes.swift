@@ -42,7 +42,8 @@ extension LocalPlaces {
       if let origin, let known = store.outcome(of: origin) { return (known, false) }
       defer { if let origin { store.noteProgress(origin) } }
       var items: [Changeset.Item] = []
-      let rules = ChangeRules(self)
+      // What comes from other machines, and what a profile sets once, waits until it counts.
+      let rules = ChangeRules(self, heedsLocks: ![.cloud, .once].contains(source.via))
       var foreign: Set<Int> = []
       var judging: PatternBudget?
       for intent in intents {

@@ -136,6 +136,8 @@ extension Request {
     var needs: [DomainName: Set<Location>] = [:]
     switch self {
     case .apply(_, _, _, _, let intents, _):
+      // Which domains are locked.
+      if intents.contains(where: { !$0.ownDomains.isEmpty }) { needs[.settings] = [] }
       for intent in intents {
         for location in intent.locations ?? Self.chosenFrom(intent.domains) {
           needs[location.domain, default: []].insert(location)

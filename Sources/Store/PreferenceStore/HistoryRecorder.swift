@@ -60,8 +60,11 @@ public final class HistoryRecorder: Sendable {
   /// where a list cannot be read. May read lists.
   private var settings: HistorySettings? {
     do throws(EngineError) {
+      let locks = try lists.findFirst(DomainLocks.key, in: DomainLocks.locations)
+      let locations = DomainLocks(locks?.stored.value).counting(
+        HistorySettings.locations, in: .settings)
       return HistorySettings(
-        try lists.findFirst(HistorySettings.key, in: HistorySettings.locations)?.stored.value)
+        try lists.findFirst(HistorySettings.key, in: locations)?.stored.value)
     } catch {
       return nil
     }

@@ -61,6 +61,41 @@ import Testing
     }
   }
 
+  @Test("in a locked domain nothing of the user's is shown, and nothing can be written")
+  func locked() throws {
+    try withMount(
+      ["--", "-Arg", "7"],
+      prepare: { sandbox in
+        sandbox.makeList(sandbox.config + "/app.plist", "dict(Mine=1, Both=1)")
+        sandbox.makeList(sandbox.config + "/.GlobalPreferences.plist", "dict(G=1)")
+        sandbox.makeList(sandbox.system + "/app.plist", "dict(Both=2)")
+      }
+    ) { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        S=$PREFSFS_SYSTEM_DIR; cd $M; show() { cat app/Mine app/Both app/Arg app/G 2>&1 | sed 's/.*: //'; ls app; }
+        show; stat -c %a app/Both; defaults write $S/managed/prefsfs Locked -array 'ap*'; show; stat -c %a app/Both
+        for try in 'echo 9 > app/Both' 'touch app/New' 'rm app/Both' 'defaults write app K 1' \\
+          'defaults delete app Mine' 'mkdir applet' 'echo 3 > .prefs/places/user/app/Mine'; do
+          (eval "$try") 2> /dev/null && echo "$try"; done
+        defaults write app K 1 2>&1 | tail -1; defaults explain app Both | head -1
+        defaults explain --json app Both | jq -c '[.source, .locked]'; mkdir free; echo 5 > free/K; cat free/K
+        defaults delete $S/managed/prefsfs Locked; show; echo 9 > app/Both; cat app/Both
+        """)
+      let free = "1\n1\n7\n1\nBoth\nMine\n"
+      let missing = "No such file or directory\n"
+      #expect(
+        outcome.output == "\(free)600\n\(missing)2\n\(missing)\(missing)Both\n400\n" + """
+          defaults: app: the administrator has locked the domain (Locked of prefsfs)
+          * any-user (locked): 2
+          ["any-user",true]
+          5
+          \(free)9
+
+          """, "\(outcome)")
+    }
+  }
+
   @Test("a user whose name the system does not know yet gets no preferences that may be forced")
   func unknownUser() throws {
     try withSandbox { sandbox in

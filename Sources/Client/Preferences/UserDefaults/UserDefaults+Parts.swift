@@ -98,7 +98,8 @@ extension UserDefaults {
 
   func isForced(_ key: String, in domain: DomainName) -> Bool {
     reading(false) { () throws(EngineError) in
-      try session.engine.resolve(Key(key), in: domain)?.isForced ?? false
+      if try session.engine.isLocked(domain) { return true }
+      return try session.engine.resolve(Key(key), in: domain)?.isForced ?? false
     }
   }
 

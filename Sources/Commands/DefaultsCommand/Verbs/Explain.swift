@@ -33,7 +33,7 @@ enum Explain {
     for holder in holders {
       Output.write(json: [
         "source": .string(holder.source), "forced": .boolean(holder.isForced),
-        "value": holder.value, "file": .string(holder.file),
+        "locked": .boolean(holder.isLocked), "value": holder.value, "file": .string(holder.file),
       ])
     }
   }

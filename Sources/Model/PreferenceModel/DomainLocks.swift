@@ -1,0 +1,78 @@
+import PropertyList
+
+/// The domains that the administrator has locked: nothing of the user's counts in them, and the user
+/// cannot change them. The key `Locked` of the domain `prefsfs`, an array of domains in which `*`
+/// stands for any text, says it where it is forced, and nowhere else.
+///
+/// The domain of the declarations is never locked: what it has are this program's own notes.
+public struct DomainLocks: Equatable, Sendable {
+  /// The key of the setting.
+  public static let key: Key = "Locked"
+
+  /// The locations that may have the setting; the first that has it counts.
+  public static let locations = Place.forced.map { Location($0, .settings) }
+
+  private let patterns: [String]
+
+  /// No domain is locked.
+  public static let none = DomainLocks(nil)
+
+  /// Reads the setting. What is not a text is left out.
+  public init(_ value: Value?) {
+    patterns =
+      switch value {
+      case .array(let items)?: items.compactMap(\.string)
+      case .string(let pattern)?: [pattern]
+      default: []
+      }
+  }
+
+  /// Whether the domain is locked. Cost: nothing where none is; else the length of the patterns.
+  public func contain(_ domain: DomainName) -> Bool {
+    guard !patterns.isEmpty, domain != .declared else { return false }
+    let name = Array(domain.string.utf8)[...]
+    return patterns.contains { KeyPatterns.matches(name, Array($0.utf8)[...]) }
+  }
+
+  /// The locations of these that count in the domain: in a locked one, and of a locked one, none of
+  /// the user's.
+  public func counting(_ locations: [Location], in domain: DomainName) -> [Location] {
+    if patterns.isEmpty { return locations }
+    let isLocked = contain(domain)
+    return locations.filter { !$0.place.isOwn || !isLocked && !contain($0.domain) }
+  }
+
+  /// Throws `.forced` where the intent would change something of the user's in a locked domain.
+  func refuse(_ intent: Intent) throws(EngineError) {
+    if patterns.isEmpty { return }
+    guard let domain = intent.ownDomains.first(where: contain) else { return }
+    throw EngineError(
+      .forced, domain: domain,
+      "the administrator has locked the domain (\(Self.key) of \(DomainName.settings))")
+  }
+}
+
+extension Intent {
+  /// The domains of which the intent may change what is the user's.
+  package var ownDomains: [DomainName] {
+    switch self {
+    case .set, .describe, .splice, .remove, .setOwn, .removeOwn, .createDomain, .removeDomain,
+      .renameDomain:
+      domains
+    case .at(let place, let intent):
+      intent.locations != nil ? intent.ownDomains : place.isOwn ? intent.domains : []
+    case .edit(let location, _), .replace(let location, _):
+      location.place.isOwn ? [location.domain] : []
+    case .expect, .expectUnchanged, .judged: []
+    }
+  }
+}
+
+extension StoredPlaces {
+  /// The locations of these that count in the domain (`DomainLocks`), in an order that stays.
+  package func counting(
+    _ locations: [Location], in domain: DomainName
+  ) throws(EngineError) -> [Location] {
+    try domainLocks().counting(locations, in: domain)
+  }
+}
