@@ -477,18 +477,26 @@ extension StoredValue {
 extension Setter {
   /// Before the path of a file; an identifier does not begin with it.
   private static let file: Character = "\0"
+  /// Before the path of a group's file. An older program takes that for the name of a profile.
+  private static let group: Character = "\u{1}"
 
   /// The setter as a text that is not empty, unless the identifier is.
   fileprivate var coded: String {
     switch self {
     case .profile(let identifier): identifier
     case .file(let path): "\(Self.file)\(path)"
+    case .group(let path): "\(Self.group)\(path)"
     }
   }
 
   /// Creates the setter of a text; nil for an empty one.
   fileprivate init?(coded text: String) {
     if text.isEmpty { return nil }
-    self = text.first == Self.file ? .file(String(text.dropFirst())) : .profile(text)
+    let path = String(text.dropFirst())
+    if text.first == Self.file {
+      self = .file(path)
+    } else {
+      self = text.first == Self.group ? .group(path) : .profile(text)
+    }
   }
 }

@@ -136,6 +136,7 @@ public struct Explanation {
     if winner == nil, case .profile(let name)? = found.metadata.setter {
       winner = "(profile \(name))"
     }
+    if case .group(let path)? = found.metadata.setter { winner = path }
     return (winner, others)
   }
 

@@ -34,13 +34,13 @@ struct MachineCheck {
     complaints.append((path, reason))
   }
 
-  // MARK: - Users
+  // MARK: - Users and groups
 
   private mutating func checkManaged() {
     let directory = layout.directory(.managed)
     let names = Self.directories(in: directory)
     let kinds = ManagedDirectories(layout).kinds(of: names, asking: .now)
-    let users = Set(names.filter { kinds[$0] == .user })
+    let users = Set(names.filter { kinds[$0] == .user && !Place.managedFor($0).isOfGroup })
     let local = Account.local(among: users)
     let unknown = users.subtracting(local)
       .subtracting(Account.served(among: users.subtracting(local)) ?? [])
@@ -58,14 +58,22 @@ struct MachineCheck {
             ? "the name service calls this user \(other), so nothing in it counts"
             : "there is no user \(name) on this machine")
       }
-      guard users.contains(name) else { continue }
+      guard kinds[name] == .user else { continue }
       let place = Place.managedFor(name)
+      if place.isOfGroup { checkGroup(String(name.dropFirst()), path) }
       let inner = Self.directories(in: path).filter {
         layout.domain(ofFragments: $0, in: place) != nil
       }
-      check(path, place, inner, for: unknown.contains(name) ? nil : Account.named(name))
+      let isKnown = users.contains(name) && !unknown.contains(name)
+      check(path, place, inner, for: isKnown ? Account.named(name) : nil)
     }
     check(directory, .managed, names.filter { kinds[$0] == .fragments }, for: nil)
+  }
+
+  private mutating func checkGroup(_ name: String, _ path: String) {
+    if Account.knownGroups(among: [name])?.isEmpty != false {
+      complain(path, "there is no group \(name) on this machine")
+    }
   }
 
   private mutating func complainOfDoubt(_ name: String, _ path: String, isUserKnown: Bool) {

@@ -1,10 +1,10 @@
 import PropertyList
 import SystemCalls
 
-/// What files beside the lists of one place add to it: configuration profiles, fragments, and the
-/// lists of vendors.
+/// What files beside the lists of one place add to it: configuration profiles, fragments, the
+/// lists of vendors, and those of the user's groups.
 ///
-/// A list overrides the profiles of its place: their values count where the list does not have the
+/// A list overrides the profiles of its place, and a user's those of the user's groups: their values count where the list does not have the
 /// key. A fragment, or a vendor's list, overrides the list (`Setter`).
 public struct PlaceAdditions: Sendable {
   /// The values that are added, by domain. The metadata of each names what sets it.
@@ -12,6 +12,8 @@ public struct PlaceAdditions: Sendable {
   /// The domains of which a fragment, or a vendor's list, cannot be read, and why. Nothing of such
   /// a domain can be read in the place: the file may be the one that counts.
   public var unreadable: [DomainName: EngineError] = [:]
+  /// Why it is not known what is added, so that nothing of the place can be read; nil: it is known.
+  public var obstacle: EngineError?
   /// The fragments and vendors' lists, in the order in which they apply: the last one counts.
   public var fragments: [Fragment] = []
   /// The values that profiles set once, for the user to change.
@@ -32,6 +34,9 @@ public struct PlaceAdditions: Sendable {
   public func isOutdated(at now: Timestamp) -> Bool {
     until.map { $0 <= now } == true || lastEnd.map { $0 > now } == true
   }
+
+  /// Why nothing of the domain can be read in the place; nil: it can.
+  public func error(of domain: DomainName) -> EngineError? { obstacle ?? unreadable[domain] }
 
   /// Creates the additions of a place that has none.
   public init() {}

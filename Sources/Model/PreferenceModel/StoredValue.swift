@@ -81,12 +81,16 @@ public enum Setter: Hashable, Sendable, CustomStringConvertible {
   case profile(String)
   /// A fragment or a vendor's list, by its path. It overrides the list.
   case file(String)
+  /// A list or a fragment of a group that the user is in, by its path. The user's own managed list
+  /// overrides it.
+  case group(String)
 
   /// What error texts call it.
   public var description: String {
     switch self {
     case .profile(let identifier): "the profile \(identifier)"
     case .file(let path): "the file \(path)"
+    case .group(let path): "the list \(path) of a group"
     }
   }
 }

@@ -72,12 +72,15 @@ public final class ManagedDirectories: Sendable {
     directory = layout.directory(.managed)
   }
 
-  /// What each of these directories in the directory of managed lists has.
+  /// What each of these directories in the directory of managed lists has. One of a group
+  /// (`ManagedGroups`) counts as a user's.
   public func kinds(of names: [String], asking: Asking) -> [String: Kind] {
     var kinds: [String: Kind] = [:]
     var open: [String: DomainName] = [:]
     for name in names where name != "." && name != ".." {
-      if let domain = layout.domain(ofFragments: name, in: .managed), !hasMark(name) {
+      if name.first != ManagedGroups.mark,
+        let domain = layout.domain(ofFragments: name, in: .managed), !hasMark(name)
+      {
         open[name] = domain
       } else {
         kinds[name] = .user

@@ -162,7 +162,10 @@ struct ListWatcher {
 
   /// Watches further managed places, as far as they are not watched. Their additions must be looked
   /// at afterwards. Cost: that of their directories, however many are watched.
-  mutating func add(_ places: Set<Place>, report: (LogLine) -> Void) {
+  /// - Returns: whether there are any.
+  @discardableResult
+  mutating func add(_ places: Set<Place>, report: (LogLine) -> Void) -> Bool {
+    let before = others.count
     for place in places where !place.isForced && others.insert(place).inserted {
       let path = layout.directory(place)
       include(place, path, report)
@@ -172,6 +175,7 @@ struct ListWatcher {
     if directories.polls, nextPoll == nil {
       nextPoll = Instant.now.advanced(milliseconds: Self.pollInterval)
     }
+    return others.count != before
   }
 
   /// Watches a directory of lists, or polls it.
@@ -421,7 +425,7 @@ struct ListWatcher {
   }
 
   /// Whether the file is a profile, the certificate of a signer, a fragment or a directory of
-  /// fragments, or a vendor's list.
+  /// fragments, a vendor's list, or a list or the directory of a group.
   private func isAddition(_ directory: String, _ name: String) -> Bool {
     if directory == layout.signersDirectory || directories.fragments.contains(directory) {
       return true
@@ -429,6 +433,8 @@ struct ListWatcher {
     return (directories.places[directory] ?? []).contains { place in
       place.hasAdditions
         && (place.isManaged && name.hasSuffix(".mobileconfig")
+          || place.isOfGroup && name.hasSuffix(".plist")
+          || place == .managed && name.first == ManagedGroups.mark
           || layout.domain(ofFragments: name, in: place) != nil)
     }
   }

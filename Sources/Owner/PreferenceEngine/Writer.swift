@@ -143,6 +143,7 @@ final class Writer: Sendable {
     }
     for place in Place.forced { store.lists.loadAdditions(of: place) }
     watcher.begin(store.lists.managedPlaces, report: log)
+    watchGroups(&watcher)
     store.lists.noteExisting()
     // Lists that were read before their directories were watched may have changed in between.
     for location in store.lists.loadedLocations { store.lists.refresh(location) }
@@ -164,7 +165,7 @@ final class Writer: Sendable {
         nextUse = now.advanced(milliseconds: Self.usePause)
       }
       let due = [
-        watcher.deadline, revival.due, tidying.due, profilesDeadline(now), nextUse,
+        watcher.deadline, revival.due, tidying.due, profilesDeadline(now), groupsDue(now), nextUse,
         store.journal.releaseDeadline,
         forgetting,
         historyDue(now),
@@ -253,6 +254,22 @@ final class Writer: Sendable {
     return now.advanced(milliseconds: min(max(wait, 1), 60_000))
   }
 
+  /// Has the name service asked again which groups the user is in, if that is due.
+  /// - Returns: when it is due next; nil: not before it has answered, or a directory comes.
+  private func groupsDue(_ now: Instant) -> Instant? {
+    if let due = store.lists.groupsDeadline, due <= now {
+      store.lists.refreshAdditions(of: [.ownManaged])
+    }
+    return store.lists.groupsDeadline
+  }
+
+  /// Watches the directories of groups that have come to count. What changed before is seen too.
+  private func watchGroups(_ watcher: inout ListWatcher) {
+    if watcher.add(store.lists.groupPlaces, report: log) {
+      store.lists.refreshAdditions(of: [.ownManaged])
+    }
+  }
+
   /// Adopts what other programs have changed in lists and profiles, drops profiles that have ended,
   /// and makes a removed state directory anew.
   private func look(_ watcher: inout ListWatcher, _ revival: inout Revival) {
@@ -273,6 +290,7 @@ final class Writer: Sendable {
     if watcher.removeDoubtOfAdditions() || store.lists.areProfilesOutdated {
       store.lists.refreshAdditions()
     }
+    watchGroups(&watcher)
     if watcher.removeDoubtOfSettings() { store.lists.forgetMachineSchemas() }
     guard watcher.isStateInDoubt || revival.due.map({ $0 <= .now }) == true else { return }
     revival.attempt(store, log)

@@ -20,9 +20,11 @@ struct AdditionsTable {
     all[location.place]?.settings.values[location.domain] ?? [:]
   }
 
-  /// Throws where a fragment, or a vendor's list, of the location cannot be read.
+  /// Throws where a fragment, or a vendor's list, of the location cannot be read, or it is not known
+  /// what is added to the place.
   func requireReadable(_ location: Location) throws(EngineError) {
-    if let error = all[location.place]?.settings.unreadable[location.domain] { throw error }
+    guard let settings = all[location.place]?.settings else { return }
+    if let error = settings.error(of: location.domain) { throw error }
   }
 
   /// The key's value in one location: from a fragment, its list, or a profile, in this order. It is
@@ -34,7 +36,7 @@ struct AdditionsTable {
     guard location.place.hasAdditions, let settings = all[location.place]?.settings else {
       return found
     }
-    if let error = settings.unreadable[location.domain] { throw error }
+    if let error = settings.error(of: location.domain) { throw error }
     guard let added = settings.values[location.domain]?[key] else { return found }
     return found == nil || added.metadata.isOfFile ? added : found
   }

@@ -6,7 +6,7 @@ import SystemCalls
 /// Reads the property lists that override the list of a machine-wide place: its fragments, which
 /// are the files `*.plist` of the directory `<domain>.d` beside the list, in byte order; and for
 /// the vendors' place the lists of packages, each followed by its fragments. A later one overrides
-/// an earlier one.
+/// an earlier one. It also reads the lists and fragments of groups, which a user's own list overrides.
 ///
 /// None of these files is ever written. A file that cannot be read, or is not a dictionary, makes
 /// its domain unreadable in the place, as a damaged list does. Hidden files do not count.
@@ -16,11 +16,14 @@ import SystemCalls
 struct FragmentReader: Sendable {
   private let layout: StoreLayout
   private let directories: ManagedDirectories
+  /// Which groups the user is in.
+  let groups: ManagedGroups
   private static let suffix = ".plist"
 
   init(_ layout: StoreLayout) {
     self.layout = layout
     directories = ManagedDirectories(layout)
+    groups = ManagedGroups(layout)
   }
 
   /// How the name service is asked which names are users'.
@@ -33,16 +36,18 @@ struct FragmentReader: Sendable {
     var failure: SystemError?
   }
 
-  /// Asks the name service which of the managed directories are users', before anything is read,
-  /// and waits 1 s at most, for the disk too. The body is called, by another thread, if an answer
-  /// is new.
-  func learnUsers(_ learnt: @escaping @Sendable () -> Void) {
+  /// Asks the name service which of the managed directories are users', and which groups the user is
+  /// in, before anything is read, and waits 1 s at most, for the disk too. The body is called, by
+  /// another thread, with a place that an answer concerns.
+  func learnUsers(_ learnt: @escaping @Sendable (Place) -> Void) {
     let hasAsked = Monitor(false)
     let end = Instant.now.advanced(milliseconds: 1000)
     do throws(SystemError) {
       try WorkerThread(name: "prefs-name") { [self] in
-        _ = fragments(in: layout.directory(.managed), .managed, .later(learnt))
+        _ = groups.directories { learnt(.ownManaged) }
+        _ = fragments(in: layout.directory(.managed), .managed, .later { learnt(.managed) })
         directories.awaitAnswer()
+        groups.awaitAnswer()
         hasAsked.change { $0 = true }
       }.detach()
     } catch { return }
@@ -57,14 +62,35 @@ struct FragmentReader: Sendable {
 
   /// Adds what the place's fragments set to what its profiles set.
   func add(_ place: Place, to additions: inout PlaceAdditions, _ asking: Asking) {
-    for source in sources(of: place, asking) {
+    add(sources(of: place, asking), to: &additions) { .file($0) }
+  }
+
+  /// What identifies the state of the lists and fragments of a group. Cost: as of `state`.
+  func groupState(of place: Place, _ asking: Asking) -> [String] {
+    groupSources(of: place, asking).map { PlaceAdditions.fileState($0.path) }
+  }
+
+  /// Adds what the lists and fragments of a group set to what its profiles set.
+  func addGroup(_ place: Place, to additions: inout PlaceAdditions, _ asking: Asking) {
+    add(groupSources(of: place, asking), to: &additions) { .group($0) }
+  }
+
+  private func groupSources(of place: Place, _ asking: Asking) -> [Source] {
+    let directory = layout.directory(place)
+    return lists(in: directory, place) + fragments(in: directory, place, asking)
+  }
+
+  private func add(
+    _ sources: [Source], to additions: inout PlaceAdditions, by setter: (String) -> Setter
+  ) {
+    for source in sources {
       do throws(EngineError) {
         guard let list = try read(source) else { continue }
         let values = list.values.dictionary
         additions.fragments.append(
           PlaceAdditions.Fragment(file: source.path, domain: source.domain, values: values))
         let metadata = Metadata(
-          text: nil, modified: list.identity.modified, setter: .file(source.path))
+          text: nil, modified: list.identity.modified, setter: setter(source.path))
         for (key, value) in values {
           additions.values[source.domain, default: [:]][key] = StoredValue(value, metadata)
         }
@@ -99,12 +125,15 @@ struct FragmentReader: Sendable {
     }
     // The first directory of the path counts, so it applies last.
     return layout.vendorDirectories.reversed().flatMap { directory in
-      let lists = Self.names(in: directory).compactMap { name in
-        layout.domain(ofFile: name, in: .vendor).map {
-          Source(path: "\(directory)/\(name)", domain: $0)
-        }
+      return lists(in: directory, place) + fragments(in: directory, place, asking)
+    }
+  }
+
+  private func lists(in directory: String, _ place: Place) -> [Source] {
+    Self.names(in: directory).compactMap { name in
+      layout.domain(ofFile: name, in: place).map {
+        Source(path: "\(directory)/\(name)", domain: $0)
       }
-      return lists + fragments(in: directory, place, asking)
     }
   }
 

@@ -14,7 +14,7 @@ extension Lists {
     placeInDoubt.withLock { $0 = body }
   }
 
-  private func noteDoubtful(_ place: Place) {
+  func noteDoubtful(_ place: Place) {
     let body = placeInDoubt.withLock { $0 }
     body?(place)
   }
@@ -41,12 +41,12 @@ extension Lists {
     }
   }
 
-  /// Learns which managed directories are users', so that what is read first counts at once. Call
+  /// Learns which managed directories are users', and of which groups the user is, so that what is read first counts at once. Call
   /// it before the store is served: it waits 1 s at most for the disk and the name service. Where
   /// they do not answer in time, the files alone say (`ManagedDirectories`) until they do; then
   /// observers are notified of the difference.
   public func learnUsers() {
-    fragments.learnUsers { [weak self] in self?.noteDoubtful(.managed) }
+    fragments.learnUsers { [weak self] place in self?.noteDoubtful(place) }
   }
 
   /// A thread asks the name service, and the place is looked at again if its answer is new.
@@ -60,6 +60,7 @@ extension Lists {
     let state = additionsState(of: place, asking)
     var settings = PlaceAdditions()
     if place.isManaged, let profiles { settings = profiles.settings(of: place, at: .now) }
+    if place == .ownManaged { addGroups(to: &settings, asking) }
     fragments.add(place, to: &settings, asking)
     return AdditionsTable.Additions(state: state, settings: settings)
   }
@@ -67,6 +68,7 @@ extension Lists {
   /// What identifies the state of the place's additions on the disk.
   private func additionsState(of place: Place, _ asking: FragmentReader.Asking) -> [String] {
     (place.isManaged ? profiles?.state(of: place) ?? [] : []) + fragments.state(of: place, asking)
+      + (place == .ownManaged ? groupsState(asking) : [])
   }
 
   /// Reads the additions again of each place where a file has changed or a profile has ended, and
@@ -156,6 +158,7 @@ extension Lists {
       else { continue }
       log("the profile \(file) is refused, and none of its settings count: \(why)")
     }
+    if let error = settings.obstacle, error != old.obstacle { log("\(error)") }
     for (domain, error) in settings.unreadable where old.unreadable[domain] != error {
       log("\(error)")
     }
@@ -169,8 +172,11 @@ extension Lists {
     let (before, after) = (old.settings, new.settings)
     let known = Set(after.values.keys).union(before.values.keys)
       .union(after.unreadable.keys).union(before.unreadable.keys)
-    let domains = known.filter {
+    var domains = known.filter {
       after.values[$0] != before.values[$0] || after.unreadable[$0] != before.unreadable[$0]
+    }
+    if after.obstacle != before.obstacle {
+      domains.formUnion(loadedLocations.filter { $0.place == place }.map(\.domain))
     }
     let lists = domains.filter { ((try? listModified(Location(place, $0))) ?? nil) != nil }
     // Only profiles have reports; everything else is a list that somebody edits.

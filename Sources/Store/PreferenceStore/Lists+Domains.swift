@@ -11,7 +11,8 @@ extension Lists {
     if location.place.hasAdditions {
       loadAdditions(of: location.place)
       let isAdded = try state.withLock { state throws(EngineError) in
-        try state.additions.requireReadable(location)
+        let settings = state.additions.all[location.place]?.settings
+        if let error = settings?.unreadable[location.domain] { throw error }
         return !state.additions.added(location).isEmpty
       }
       if isAdded { return true }

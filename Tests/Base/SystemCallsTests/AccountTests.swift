@@ -32,6 +32,30 @@ import Testing
     #expect(Account.local(among: names) == ["root"] && Account.served(among: names) == ["root"])
   }
 
+  @Test("a group is a line of group(5); a line whose number is none is left out")
+  func groups() {
+    let lines = Array("root:x:0:\nbad\nstaff:x:x:ada\ndevelopers:x:7:ada,bob\n".utf8)
+    #expect(
+      Account.groups(in: lines) == [
+        Account.Group(name: "root", number: 0, members: []),
+        Account.Group(name: "developers", number: 7, members: ["ada", "bob"]),
+      ])
+    let asked: Set = ["root", "prefsfs-none", "-h", "0"]
+    #expect(Account.named("root")?.groups(among: asked) == ["root"])
+    #expect(Account.knownGroups(among: asked) == ["root"])
+  }
+
+  @Test(
+    "group(5) is the only source of groups where nsswitch.conf(5) says so",
+    arguments: [
+      ("group: files\n", true), ("group: files # ldap\ninitgroups:\tfiles\n", true),
+      ("group: files ldap\n", false), ("group: files\ninitgroups: ldap\n", false), ("", false),
+      ("passwd: files\n", false),
+    ])
+  func groupSources(_ text: String, _ isAlone: Bool) {
+    #expect(Account.areGroupsInFileAlone(Array(text.utf8)) == isAlone, "\(text)")
+  }
+
   @Test(
     "where passwd(5) is the only source of users, no other one is asked",
     arguments: [

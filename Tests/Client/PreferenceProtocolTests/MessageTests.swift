@@ -98,6 +98,10 @@ import Testing
     .found(
       StoredValue(
         1, Metadata(text: nil, modified: Timestamp(nanoseconds: 2), setter: .file("/etc/x.plist"))),
+      index: 1),
+    .found(
+      StoredValue(
+        1, Metadata(text: nil, modified: Timestamp(nanoseconds: 2), setter: .group("/etc/@g"))),
       index: 1), .failed(EngineError(.unfit, domain: "d", key: "K", "99 is more than 16")),
   ]
 

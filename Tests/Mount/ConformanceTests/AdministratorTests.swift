@@ -96,6 +96,40 @@ import Testing
     }
   }
 
+  @Test("a group's directory forces for its members, below the user's own, and is watched")
+  func groups() throws {
+    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        S=$PREFSFS_SYSTEM_DIR; G=@$(id -gn); mkdir $M/d; echo 0 > $M/d/F
+        see() { for i in $(seq 100); do [ "$(cat $M/d/$1 2>&1)" = "$2" ] && break; sleep 0.05; done; cat $M/d/$1; }
+        defaults write $S/managed/$G/d F -int 1; defaults write $S/managed/@prefsfs-none/d N -int 1
+        see F 1; cat $M/d/N 2>&1 | sed 's/.*: //'; stat -c %a $M/d/F; getfattr -n user.prefs.source --only-values --absolute-names $M/d/F; echo
+        defaults explain d F | sed "s:$S/managed/$G:GROUP:" | head -2
+        defaults write d F 9 2>&1 | tail -1 | sed "s:$S/managed/$G:GROUP:"
+        mkdir $S/managed/$G/d.d; echo '{X = 5;}' > $S/managed/$G/d.d/50-x.plist; see X 5
+        defaults write $S/managed/$(id -un)/d F -int 2; see F 2; defaults delete $S/managed/$(id -un)/d F
+        see F 1; rm -r $S/managed/$G; see F 0; defaults check $S | grep -c 'no group prefsfs-none'
+        """)
+      #expect(
+        outcome.output == """
+          1
+          No such file or directory
+          400
+          managed
+          * managed (forced): 1
+              GROUP/d.plist
+          defaults: d F: the administrator has set it (the list GROUP/d.plist of a group)
+          5
+          2
+          1
+          0
+          1
+
+          """, "\(outcome)")
+    }
+  }
+
   @Test("a user whose name the system does not know yet gets no preferences that may be forced")
   func unknownUser() throws {
     try withSandbox { sandbox in
