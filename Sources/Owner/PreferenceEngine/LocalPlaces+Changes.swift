@@ -66,8 +66,14 @@ extension LocalPlaces {
         items, by: author, origin: origin, from: source, until: deadline)
       note(usage, items, foreign: foreign)
       if source.via == .library { logUnfit(changeset.items) }
+      noteTurns(changeset.items, Turns.Writer(source, by: author))
       return (changeset, wakesWriter)
     }
+  }
+
+  private func noteTurns(_ items: [Changeset.Item], _ writer: Turns.Writer) {
+    let new = turns.withLock { $0.note(items, by: writer, at: .now) }
+    for quarrel in new { log(.notice("\(quarrel.sentence)")) }
   }
 
   /// Throws `.domainNotEmpty` where a command would take an empty domain away that was made without

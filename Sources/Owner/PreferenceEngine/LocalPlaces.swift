@@ -47,6 +47,8 @@ public final class LocalPlaces: PersistentPlaces, ReportService {
   /// The keys that were logged because a program has set what the schema does not allow, and until
   /// when they are not logged again.
   let unfit = Mutex<[String: Instant]>([:])
+  /// The keys that two writers change in turns.
+  let turns = Mutex(Turns())
   let log: @Sendable (LogLine) -> Void
 
   /// The places of a store, which belongs to this object from then on. Starts the writer's thread.
@@ -225,6 +227,7 @@ extension LocalPlaces {
     case .status:
       var status = store.status
       status["clients"] = .integer(WideInteger(UInt64(clients.load(ordering: .relaxed))))
+      status["in turns"] = .array(turns.withLock { $0.quarrels.map(\.report) })
       status["owner"] = .integer(WideInteger(UInt64(getpid())))
       return .dictionary(status)
     case .history: return store.history.report()
