@@ -98,10 +98,6 @@ import Testing
     .found(
       StoredValue(
         1, Metadata(text: nil, modified: Timestamp(nanoseconds: 2), setter: .file("/etc/x.plist"))),
-      index: 1),
-    .found(
-      StoredValue(
-        1, Metadata(text: nil, modified: Timestamp(nanoseconds: 2), setter: .group("/etc/@g"))),
       index: 1), .failed(EngineError(.unfit, domain: "d", key: "K", "99 is more than 16")),
   ]
 
@@ -165,6 +161,14 @@ import Testing
       let frame = try frame(lengthened(request.frame(77)))
       #expect(try Request(frame) == request && frame.number == 77)
     }
+  }
+
+  @Test("a value of a group's list says so")
+  func group() throws {
+    let metadata = Metadata(
+      text: nil, modified: Timestamp(nanoseconds: 2), setter: .group("/etc/@g/d.plist"))
+    let message = Message.found(StoredValue(1, metadata), index: 1)
+    #expect(try Message(frame(message.frame(7))) == message)
   }
 
   @Test("frames are whole, however the stream is cut")

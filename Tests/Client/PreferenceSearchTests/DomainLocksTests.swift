@@ -23,7 +23,7 @@ import Testing
   }
 
   /// An engine over a domain `d` with values of the user and of the machine, and arguments.
-  private func engine() throws -> SearchEngine {
+  private func engine(registers: Bool = true) throws -> SearchEngine {
     let engine = SearchEngine(
       places: MemoryPlaces(), arguments: ["Arg": "7"], usesLanguages: false, usesSchemas: false)
     _ = try engine.apply(
@@ -36,7 +36,7 @@ import Testing
         .edit(Location(.managed, "d"), .set("Forced", 4, .unknown)),
         .set("S", "suite", 5, .unknown),
       ], by: author)
-    engine.register(["R": 6], for: "d")
+    if registers { engine.register(["R": 6], for: "d") }
     engine.changeSuites(of: "d") { $0 = ["suite"] }
     return engine
   }
@@ -92,7 +92,7 @@ import Testing
 
   @Test("a change of what is the user's is refused in a locked domain", arguments: intents)
   func changes(_ example: (intent: Intent, isRefused: Bool)) throws {
-    let engine = try engine()
+    let engine = try engine(registers: false)
     _ = try engine.apply([.edit(setting, .set("Locked", ["d"], .unknown))], by: author)
     let reason: EngineError.Reason?
     do throws(EngineError) {
