@@ -10,8 +10,8 @@ import SystemCalls
 /// and tells the engine which keys belong in the cloud.
 ///
 /// Promises: without `Endpoints` no program runs, and no thread but for the moment of a look at the
-/// settings. A program that ends is started again, after 1 s at first; the pause doubles up to 60
-/// s, and is 1 s again after a run of a minute. `stop` ends the program. The program ends too when
+/// settings. A program that ends is started again after a pause (`RestartPauses`): after 1 s where
+/// it has lived for 10 s. `stop` ends the program. The program ends too when
 /// this process does, however that happens: its standard input ends then.
 ///
 /// Threads: one of its own, while a cloud is configured; any thread may call. Lock: `state`, held
@@ -79,7 +79,7 @@ final class CloudKeeper: Sendable {
   // MARK: - The thread
 
   private func run() {
-    var (isConfigured, pause) = (false, Self.pauses.lowerBound)
+    var (isConfigured, pauses) = (false, RestartPauses())
     while true {
       let isNew = state.withLock { state in
         defer { state.hasNewSettings = false }
@@ -97,15 +97,12 @@ final class CloudKeeper: Sendable {
       let status = runProgram()
       guard let status else { continue }
       log("prefs-cloud ended with status \(status); it is started again")
-      if Instant.now.milliseconds(after: began) > 60_000 { pause = Self.pauses.lowerBound }
+      let pause = pauses.next(afterRunOf: Int64(Instant.now.milliseconds(after: began)))
       // A ring that came while the program ended has been heard already.
       let isAwaited = state.withLock { $0.isStopping || $0.hasNewSettings }
       if !isAwaited { bell.wait(until: Instant.now.advanced(milliseconds: pause)) }
-      pause = min(pause * 2, Self.pauses.upperBound)
     }
   }
-
-  private static let pauses: ClosedRange<Int64> = 1000...60_000
 
   private func readSettings() -> Bool {
     do throws(EngineError) {
