@@ -98,11 +98,22 @@ extension Carrier {
       do throws(EngineError) {
         try save(edits, &next)
         machine = next
+        if actions.contains(.drawName) { drawName() }
         return actions
       } catch  where error.reason == .changedMeanwhile {
         try scan(Set(edits.keys), time: .now)
       }
     }
+  }
+
+  /// Goes on under another name.
+  private func drawName() {
+    let former = machine.state.clock.host
+    machine.rename(host: CloudProgram.newHostName())
+    log(
+      LogLine(
+        "a copy of this machine is connected too, and has made changes as \(former); this one goes on "
+          + "as \(machine.state.clock.host)"))
   }
 
   /// Bytes of records that are taken over in one transaction of the store, about: a message to its

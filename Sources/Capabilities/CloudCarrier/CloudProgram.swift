@@ -66,7 +66,7 @@ public enum CloudProgram {
         log($0)
       }
       try Carrier(
-        places, StoreLayout(surroundings), host: host(surroundings.stateDirectory),
+        places, StoreLayout(surroundings), host: newHostName(),
         userName: surroundings.userName, log: { log($0) }
       ).run()
     } catch {
@@ -88,22 +88,11 @@ public enum CloudProgram {
     thread.detach()
   }
 
-  /// The name of this host in stamps: for people the machine's name, and a hash that tells hosts
-  /// apart. Machines that were cloned have one name and one machine-id. So the hash is of a random
-  /// number, which the state directory keeps, and of the boot, because that directory may have been
-  /// cloned too. Where the number cannot be kept, it is another one each time.
-  static func host(_ stateDirectory: String) -> String {
-    let path = stateDirectory + "/cloud-host"
-    var number = content(path)
-    if number.isEmpty {
-      number = content("/proc/sys/kernel/random/uuid")
-      try? Files.replace(path, with: number)
-    }
-    let identity = number + content("/proc/sys/kernel/random/boot_id")
-    return "\(Surroundings.hostName)-\(StableHash.text(of: identity).prefix(8))"
-  }
-
-  private static func content(_ path: String) -> [UInt8] {
-    ((try? Files.contents(path, limit: 256)) ?? nil) ?? []
+  /// Draws a name for this host, for stamps and for the log of losers: for people the machine's name,
+  /// and random digits. Each carrier draws its own when it starts, because machines that were cloned
+  /// have one name, one machine-id and one state directory, and may even share a kernel.
+  static func newHostName() -> String {
+    let digits = String(UInt32.random(in: 0 ... .max), radix: 16)
+    return Surroundings.hostName + "-" + String(repeating: "0", count: 8 - digits.count) + digits
   }
 }

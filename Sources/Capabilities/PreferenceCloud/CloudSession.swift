@@ -131,7 +131,7 @@ public struct CloudSession: Sendable {
       case .watch(let revision):
         commands.append(
           .watch(url: url("watch"), body: coding.watch(from: revision), token: token))
-      case .edit, .tellClockAhead: break
+      case .edit, .drawName, .tellClockAhead: break
       }
     }
     return commands + next()

@@ -25,6 +25,13 @@ public struct CloudState: Equatable, Sendable {
     public var stamp: Stamp
     /// The changes with the same number are pushed as one transaction.
     public var batch: UInt64
+    /// The stamps with which this set, and those of this host that it replaced, were pushed, oldest
+    /// first. The server may have a record of each. They are the proof that a record is of this
+    /// host: a copy of its state can have made one under its name.
+    public var sent: [Stamp] = []
+
+    /// How many of them are kept: one is added by each connection that ends without an answer.
+    static let mostSent = 16
   }
 
   /// A value that lost a conflict: two hosts had set the key without knowledge of each other, and

@@ -57,6 +57,7 @@ extension CloudState {
       let record = CloudRecord(value: pending.value, stamp: pending.stamp, replaced: nil)
       entry["pending"] = .data(record.bytes)
       entry["batch"] = .integer(WideInteger(pending.batch))
+      if !pending.sent.isEmpty { entry["sent"] = .array(pending.sent.map(\.value)) }
     }
     return entry.isEmpty ? nil : .dictionary(entry)
   }
@@ -105,13 +106,22 @@ extension CloudState {
         known[key] = Known(record, revision: revision)
       }
       if let record = entry["pending"]?.record, let batch = entry["batch"]?.unsigned {
-        pending[key] = Pending(value: record.value, stamp: record.stamp, batch: batch)
+        pending[key] = Pending(
+          value: record.value, stamp: record.stamp, batch: batch, sent: entry["sent"].stamps)
       }
     }
     heardAt = header["heard"]?.signed ?? 0
     for loser in saved.losers.compactMap({ Loser($0, $1) }).sorted(by: { $0.number < $1.number }) {
       add(loser)
     }
+  }
+}
+
+extension Value? {
+  /// The stamps of an array; none for anything else.
+  fileprivate var stamps: [Stamp] {
+    guard case .array(let items)? = self else { return [] }
+    return items.suffix(CloudState.Pending.mostSent).compactMap { Stamp($0) }
   }
 }
 

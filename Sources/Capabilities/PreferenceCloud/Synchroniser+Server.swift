@@ -137,7 +137,8 @@ extension Synchroniser {
       let value = state.value(key)
       if value != old { edits[key] = .some(value) }
     }
-    return edits.isEmpty ? [] : [.edit(edits)]
+    defer { isDoubled = false }
+    return (edits.isEmpty ? [] : [.edit(edits)]) + (isDoubled ? [.drawName] : [])
   }
 
   /// - Parameter isOld: whether a record is older than one of that revision, which is known.
@@ -156,15 +157,19 @@ extension Synchroniser {
     state.clock.hear(stamp)
     let before = state.known[key]?.record
     know(key, heard)
+    let isOwnName = heard.record.stamp.host == state.clock.host
     guard let pending = state.pending[key] else {
+      if isOwnName, heard.record.stamp != before?.stamp { isDoubled = true }
       // The stamps of a key only grow, unless the server went back to an earlier state.
       if let before, heard.record.stamp < before.stamp { bringBack(key, before) }
       return
     }
+    let isOwn = pending.sent.contains(heard.record.stamp)
+    if isOwnName, !isOwn, heard.record.stamp != before?.stamp { isDoubled = true }
     if pending.isThat(of: heard.record) || heard.record.replaced == pending.stamp {
       // Our own push, or one that replaced it; its answer did not come.
       hold(key, nil)
-    } else if heard.record.stamp.host == state.clock.host {
+    } else if isOwn, heard.record.stamp != pending.stamp {
       // An earlier set of this host, which the pending one replaces.
     } else if pending.stamp < stamp {
       hold(key, nil)

@@ -11,6 +11,8 @@ import PropertyList
 /// - A set that this host acknowledged is the value, was replaced by a later set of this host, was
 ///   replaced by a host that knew of it, or is a loser in the state.
 /// - The changes of one batch are pushed as one transaction, unless some of its keys have lost.
+/// - Two hosts with the same state and the same name, of which one was copied from the other, are two
+///   hosts: a record is this host's own only where the state has pushed its stamp.
 /// - A push that may or may not have arrived is repeated, and takes effect once: its stamp tells.
 /// - After a change of account, the values are those of the new one. A set that the old one never
 ///   got is a loser.
@@ -63,6 +65,9 @@ public struct Synchroniser: Sendable {
     /// Set the keys on this host, or remove them (nil), in one change. It is not a set of the
     /// user's.
     case edit([CloudKey: Value?])
+    /// Call `rename(host:)` with a new random name: another host makes stamps under this one's name,
+    /// because the state, or the whole machine, was copied.
+    case drawName
     /// Say that this host's clock was that many milliseconds ahead of the server's, and that stamps
     /// were cut.
     case tellClockAhead(milliseconds: Int64)
@@ -92,6 +97,8 @@ public struct Synchroniser: Sendable {
   private var lead: Int64?
   /// The server's clock at the last event; nil: it is not known.
   private var present: Int64?
+  /// Whether a record of this host was heard that it has not made.
+  var isDoubled = false
   /// Whether the list has been heard since the connection began.
   var isListed = false
   /// The push whose answer is awaited.
@@ -124,6 +131,11 @@ public struct Synchroniser: Sendable {
     var entries: [CloudKey: Value?] = [:]
     for key in unsaved { entries[key] = .some(state.entry(key)) }
     return SavedCloud.Change(header: state.header, entries: entries, losers: losers)
+  }
+
+  /// Gives this host another name, under which it makes its stamps from now on.
+  public mutating func rename(host: String) {
+    state.clock = HybridClock(host: host, after: state.clock.latest)
   }
 
   mutating func know(_ key: CloudKey, _ known: CloudState.Known?) {
@@ -236,7 +248,8 @@ public struct Synchroniser: Sendable {
       }
     }
     for (key, value) in changes {
-      hold(key, CloudState.Pending(value: value, stamp: stamp, batch: batch))
+      let sent = state.pending[key]?.sent ?? []
+      hold(key, CloudState.Pending(value: value, stamp: stamp, batch: batch, sent: sent))
     }
   }
 
@@ -276,6 +289,10 @@ public struct Synchroniser: Sendable {
     }
     if let last = known?.record.stamp, pending.stamp <= last {
       pending.stamp = last.next(by: pending.stamp.host)
+      hold(key, pending)
+    }
+    if pending.sent.last != pending.stamp {
+      pending.sent = pending.sent.suffix(CloudState.Pending.mostSent - 1) + [pending.stamp]
       hold(key, pending)
     }
     let record = CloudRecord(

@@ -69,6 +69,58 @@ import Testing
     #expect(machine.state.pending.isEmpty)
   }
 
+  /// The pushes of the actions.
+  private static func pushes(_ actions: [Synchroniser.Action]) -> [Synchroniser.Push] {
+    actions.flatMap { action -> [Synchroniser.Push] in
+      if case .push(let pushes) = action { pushes } else { [] }
+    }
+  }
+
+  @Test(
+    "copies of one state, even with one name, are two hosts: the later change wins, the other is kept",
+    arguments: [10, 30])
+  func clones(_ time: Int64) {
+    var original = Self.connected([Self.key: .init(Self.record("base", 1), revision: 4)])
+    _ = original.handle(.disconnected, wall: 2)
+    var copy = original
+    _ = original.handle(.set([Self.key: "original"]), wall: 20)
+    _ = copy.handle(.set([Self.key: "copy"]), wall: time)
+    _ = original.handle(.connected, wall: 40)
+    let base = CloudState.Known(Self.record("base", 1), revision: 4)
+    let pushed = Self.pushes(
+      original.handle(.listed([Self.key: base], revision: 5, account: "a"), wall: 40))
+    #expect(pushed.map(\.record.value) == ["original"])
+    _ = original.handle(.pushed(revision: 6), wall: 40)
+    _ = copy.handle(.connected, wall: 41)
+    let theirs = CloudState.Known(pushed[0].record, revision: 6)
+    let actions = copy.handle(.listed([Self.key: theirs], revision: 6, account: "a"), wall: 41)
+    #expect(actions.contains(.drawName))
+    if time < 20 {
+      #expect(copy.state.value(Self.key) == "original" && Self.pushes(actions).isEmpty)
+      #expect(copy.state.losers.map(\.value) == ["copy"])
+    } else {
+      let answer = Self.pushes(actions)
+      #expect(answer.map(\.record.value) == ["copy"] && answer.map(\.revision) == [6])
+      #expect(copy.state.losers.map(\.value) == ["original"])
+      let heard = original.handle(.changed([Self.key: answer[0].record], revision: 7), wall: 42)
+      #expect(heard == [.edit([Self.key: "copy"]), .drawName])
+    }
+  }
+
+  @Test("a push whose answer was lost is this host's own, also after a restart under a new name")
+  func ownPush() {
+    var machine = Self.connected()
+    let pushed = Self.pushes(machine.handle(.set([Self.key: 1]), wall: 10))
+    machine = Synchroniser(CloudState(machine.state.saved, host: "again"))
+    _ = machine.handle(.set([Self.key: 2]), wall: 11)
+    machine = Synchroniser(CloudState(machine.state.saved, host: "third"))
+    _ = machine.handle(.connected, wall: 12)
+    let first = CloudState.Known(pushed[0].record, revision: 6)
+    let actions = machine.handle(.listed([Self.key: first], revision: 6, account: "a"), wall: 12)
+    #expect(Self.pushes(actions).map(\.record.value) == [2])
+    #expect(machine.state.losers.isEmpty && !actions.contains(.drawName))
+  }
+
   @Test("a record that cannot be read is left alone, and holds up no other key")
   func unreadable() {
     var machine = Self.connected([Self.key: .init(Self.record(1, 1), revision: 4)])

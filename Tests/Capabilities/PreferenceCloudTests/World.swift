@@ -51,6 +51,8 @@ struct World {
     var outbox: [(pushes: [Synchroniser.Push], connection: Int)] = []
     /// How many connections there were.
     var connection = 0
+    /// How many names the host has had.
+    var names = 1
     var skew: Int64
     /// What the host knew of a key when its user set it, by the key and the stamp of the set.
     var knew: [CloudKey: [Stamp: Stamp?]] = [:]
@@ -132,6 +134,7 @@ struct World {
     case .push(let pushes): hosts[index].outbox.append((pushes, hosts[index].connection))
     case .purge(let removals): server.purge(removals)
     case .edit(let edits): for (key, value) in edits { hosts[index].store[key] = value }
+    case .drawName: hosts[index].machine.rename(host: newName(index))
     case .tellClockAhead: break
     }
   }
@@ -170,12 +173,22 @@ struct World {
   }
 
   private mutating func restart(_ index: Int) {
-    let state = CloudState(hosts[index].saved, host: "host\(index)")
+    let saved = hosts[index].saved
+    let state = CloudState(saved, host: hosts[index].machine.state.clock.host)
     #expect(state == hosts[index].machine.state)
     (hosts[index].isConnected, hosts[index].watchFrom) = (false, nil)
     hosts[index].inbox = []
-    hosts[index].machine = Synchroniser(state)
+    hosts[index].machine = Synchroniser(CloudState(saved, host: newName(index)))
   }
+
+  /// A name that the host has not had yet.
+  private mutating func newName(_ index: Int) -> String {
+    hosts[index].names += 1
+    return "host\(index).\(hosts[index].names)"
+  }
+
+  /// The host that has made a stamp, whatever its name was then.
+  private static func maker(_ stamp: Stamp) -> Substring { stamp.host.prefix { $0 != "." } }
 
   private mutating func deliver(toServer index: Int) {
     guard !hosts[index].outbox.isEmpty else { return }
@@ -238,21 +251,26 @@ struct World {
       for (index, set) in acknowledged.enumerated() where set.key == key {
         // A removal that loses to a removal is no loss.
         if sets.contains(where: {
-          $0.value == set.value && ($0.stamp.host == set.stamp.host || set.value == nil)
+          $0.value == set.value
+            && (Self.maker($0.stamp) == Self.maker(set.stamp) || set.value == nil)
         }) {
           continue
         }
         let isLoser = losers.contains {
-          $0.key == key && $0.value == set.value && $0.stamp.host == set.stamp.host
+          $0.key == key && $0.value == set.value
+            && Self.maker($0.stamp) == Self.maker(set.stamp)
         }
         let isReplaced = acknowledged[(index + 1)...].contains {
-          $0.key == key && $0.stamp.host == set.stamp.host
+          $0.key == key && Self.maker($0.stamp) == Self.maker(set.stamp)
         }
         #expect(isLoser || isReplaced, "seed \(seed), \(key) \(set)")
       }
       // A record that was replaced by a host that did not know of it is in the log.
-      for (old, new) in zip(sets, sets.dropFirst()) where old.stamp.host != new.stamp.host {
-        guard let host = hosts.first(where: { $0.machine.state.clock.host == new.stamp.host }),
+      for (old, new) in zip(sets, sets.dropFirst())
+      where Self.maker(old.stamp) != Self.maker(new.stamp) {
+        let maker = Self.maker(new.stamp)
+        guard
+          let host = hosts.first(where: { Self.maker($0.machine.state.clock.latest) == maker }),
           let knew = host.knew[key]?[new.stamp], knew != old.stamp, old.value != new.value
         else { continue }
         let isLogged = losers.contains { $0.key == key && $0.stamp == old.stamp }
