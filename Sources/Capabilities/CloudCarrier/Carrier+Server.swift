@@ -76,8 +76,9 @@ extension Carrier {
   func feed(
     _ event: Synchroniser.Event, server: Int64?, wall: Int64? = nil
   ) throws(EngineError) -> [CloudSession.Command] {
+    let now = HostTime.now
     let actions = try feed { machine in
-      machine.handle(event, wall: wall ?? Timestamp.now.nanoseconds / 1_000_000, server: server)
+      machine.handle(event, wall: wall ?? now.wall, now: now, server: server)
     }
     note(event, actions)
     return session?.perform(actions) ?? []

@@ -93,8 +93,8 @@ public struct Synchroniser: Sendable {
   /// The numbers of the losers that were saved.
   private var savedLosers: Set<UInt64>
   var isConnected = false
-  /// Milliseconds that the server's clock is ahead of this host's; nil: it is not known.
-  private var lead: Int64?
+  /// The server's clock; nil: it is not known.
+  private var serverTime: ServerTime?
   /// The server's clock at the last event; nil: it is not known.
   private var present: Int64?
   /// Whether a record of this host was heard that it has not made.
@@ -150,24 +150,29 @@ public struct Synchroniser: Sendable {
 
   /// Handles an event.
   /// - Parameters:
-  ///   - wall: this host's clock, in milliseconds since 1970.
+  ///   - wall: when it happened, by this host's time of day, in milliseconds since 1970.
+  ///   - now: this host's clocks; nil: it has just happened, and both clocks are the same.
   ///   - server: the server's clock, if the event has it.
   public mutating func handle(
-    _ event: Event, wall: Int64, server: Int64? = nil
+    _ event: Event, wall: Int64, now: HostTime? = nil, server: Int64? = nil
   ) -> [Action] {
-    if let server {
-      // The server tells whole seconds: a small difference is none.
-      let (difference, overflow) = server.subtractingReportingOverflow(wall)
-      lead = overflow ? nil : (-2000...2000).contains(difference) ? 0 : difference
-    }
-    // Once the server's clock is known, it is the one that stamps are made with.
-    let present = lead.flatMap { lead -> Int64? in
-      let (sum, overflow) = wall.addingReportingOverflow(lead)
-      return overflow ? nil : sum
-    }
+    let now = now ?? HostTime(wall: wall, steady: wall)
+    if let server { serverTime = ServerTime(server, at: now) }
+    // Once the server's clock is known, it is the one that stamps are made with. The lead is
+    // computed each time, because the time of day may have been set meanwhile.
+    let lead = serverTime?.lead(at: now)
+    let present = lead.flatMap { Self.sum(now.wall, $0) }
     let healing = server.map { heal(server: $0) } ?? []
     self.present = present
-    return healing + handle(event, present ?? wall, server: present)
+    guard let lead, let present else { return healing + handle(event, wall, server: nil) }
+    let latest = Self.sum(present, HybridClock.largestLead) ?? .max
+    let time = min(Self.sum(wall, lead) ?? latest, latest)
+    return healing + handle(event, time, server: present)
+  }
+
+  private static func sum(_ left: Int64, _ right: Int64) -> Int64? {
+    let (sum, overflow) = left.addingReportingOverflow(right)
+    return overflow ? nil : sum
   }
 
   private mutating func handle(

@@ -262,6 +262,66 @@ import Testing
     #expect(next.milliseconds == .max && next.counter == 0, "numbers from outside do not trap")
   }
 
+  /// A set after the time of day was set. The server said 1,000 s when the steady clock had 0 s.
+  struct Step: Sendable, CustomTestStringConvertible {
+    let testDescription: String
+    /// The time of day when the server spoke, and when the key is set, in seconds.
+    let before, after: Int64
+    /// When the key was set, by the time of day.
+    let set: Int64
+    /// The steady clock then.
+    let steady: Int64
+    /// The stamp, in seconds.
+    let stamp: Int64
+  }
+
+  @Test(
+    "a time of day that is set makes no stamp that is later than a minute after the server's clock",
+    arguments: [
+      Step(
+        testDescription: "5 h behind, then right", before: -17_000, after: 1010, set: 1010,
+        steady: 10, stamp: 1010),
+      Step(
+        testDescription: "5 h ahead, then right", before: 19_000, after: 1010, set: 1010,
+        steady: 10, stamp: 1010),
+      Step(
+        testDescription: "right, then 5 h ahead", before: 1000, after: 19_010, set: 19_009,
+        steady: 10, stamp: 1009),
+      Step(
+        testDescription: "right, then 5 h behind", before: 1000, after: -16_990, set: -16_990,
+        steady: 10, stamp: 1010),
+      Step(
+        testDescription: "set before the step, handled after it", before: 19_000, after: 1010,
+        set: 19_009, steady: 10, stamp: 1070),
+      Step(
+        testDescription: "a night's sleep", before: 1000, after: 37_000, set: 37_000,
+        steady: 36_000, stamp: 37_000),
+    ])
+  func steps(_ step: Step) {
+    var machine = Synchroniser(CloudState(host: "here"))
+    let first = HostTime(wall: step.before * 1000, steady: 0)
+    _ = machine.handle(.connected, wall: first.wall, now: first)
+    _ = machine.handle(
+      .listed([:], revision: 5, account: "a"), wall: first.wall, now: first, server: 1_000_000)
+    let pushes = Self.pushes(
+      machine.handle(
+        .set([Self.key: 1]), wall: step.set * 1000,
+        now: HostTime(wall: step.after * 1000, steady: step.steady * 1000)))
+    #expect(pushes.map(\.record.stamp.milliseconds) == [step.stamp * 1000])
+  }
+
+  @Test("clocks at their extremes trap nothing", arguments: [Int64.min, -1, 0, .max])
+  func extremes(_ time: Int64) {
+    for server in [Int64.min, 0, .max] {
+      var machine = Self.connected()
+      let now = HostTime(wall: time, steady: time)
+      _ = machine.handle(.tick, wall: time, now: HostTime(wall: 0, steady: 0), server: server)
+      _ = machine.handle(.set([Self.key: 1]), wall: .max, now: now)
+      _ = machine.handle(.set([Self.key: 2]), wall: .min, now: now)
+      #expect(machine.state.value(Self.key) == 2)
+    }
+  }
+
   @Test("an edit that comes back through the watch is no edit")
   func noEcho() {
     var machine = Self.connected()

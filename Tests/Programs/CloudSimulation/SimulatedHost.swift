@@ -84,8 +84,10 @@ final class SimulatedHost {
   }
 
   private func feed(_ event: Synchroniser.Event, server: Int64?) {
-    let wall = Timestamp.now.nanoseconds / 1_000_000 + skew
-    let actions = machine.handle(event, wall: wall, server: server)
+    let now = HostTime.now
+    let wall = now.wall + skew
+    let actions = machine.handle(
+      event, wall: wall, now: HostTime(wall: wall, steady: now.steady), server: server)
     for case .edit(let edits) in actions {
       for (key, value) in edits { store[key] = value }
     }
