@@ -39,11 +39,16 @@ extension Carrier {
     var waiting = first[...]
     while let command = waiting.popFirst() {
       switch command {
-      case .call(let url, let body, let token): transport?.call(url, body, token: token)
+      case .call(let url, let body, let token, let patience):
+        transport?.call(url, body, token: token, patience: patience)
       case .watch(let url, let body, let token): transport?.watch(url, body, token: token)
       case .endWatch: transport?.endWatch()
       case .disconnect: transport?.disconnect()
       case .status(let status): show(status)
+      case .silent(let milliseconds):
+        let now = Timestamp.now.nanoseconds / 1_000_000
+        status.silentSince = milliseconds.map { AbsoluteTime(milliseconds: now - $0) }
+        noteStatus()
       case .event(let event, let server):
         waiting += persistently { () throws(EngineError) in
           try feedParts(of: event, server: server)
@@ -188,6 +193,10 @@ extension Carrier {
   func show(_ new: CloudStatus) {
     if let error = new.error { log("\(new.endpoint ?? "not connected"): \(error)") }
     if new.isConnected, !status.isConnected { log(.notice("connected to \(new.endpoint ?? "")")) }
+    let isOther = new.isConnected != status.isConnected || new.endpoint != status.endpoint
+    if statusSince == nil || isOther || new.error != status.error {
+      statusSince = AbsoluteTime(milliseconds: Timestamp.now.nanoseconds / 1_000_000)
+    }
     status = new
     status.unreadable = new.isConnected ? machine.unreadable.count : 0
     if status.unreadable > 0 {
@@ -196,12 +205,15 @@ extension Carrier {
           "\(status.unreadable) keys of the server cannot be read and are left alone: they are of a "
             + "later version of prefsfs, or sealed with another EncryptionKeyFile"))
     }
+    noteStatus()
+  }
+
+  private func noteStatus() {
+    guard let statusSince else { return }
     do throws(EngineError) {
-      try place.note(
-        CloudNotes.status,
-        status.note(since: AbsoluteTime(milliseconds: Timestamp.now.nanoseconds / 1_000_000)))
+      try place.note(CloudNotes.status, status.note(since: statusSince))
     } catch {
-      self.note(error)
+      note(error)
     }
   }
 }

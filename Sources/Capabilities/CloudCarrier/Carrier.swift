@@ -33,6 +33,10 @@ final class Carrier {
   var lastError: String?
   /// The status that was noted last.
   var status = CloudStatus()
+  /// Since when it is so; nil: nothing was noted.
+  var statusSince: AbsoluteTime?
+  /// Tells of changes of the network; nil where this process may not hear of them.
+  private let network = try? NetworkWatch()
   /// The request that somebody waits for; nil: nobody waits.
   var sync: SyncRequest?
   /// When old removals are looked for.
@@ -82,13 +86,15 @@ final class Carrier {
         continue
       }
       let deadline = min(session?.deadline ?? nextTick, nextTick)
-      let inputs = transport.wait(until: deadline, or: [arrivals.bell.number])
+      let bells = [arrivals.bell.number] + (network.map { [$0.number] } ?? [])
+      let inputs = transport.wait(until: deadline, or: bells)
       arrivals.bell.clear()
       for input in inputs {
         handle(input)
         // The others are of the connection that has just ended.
-        if session?.deadline != nil { break }
+        if session?.isPaused == true { break }
       }
+      if network?.hasChanged() == true { handle(.networkChanged) }
       if let due = session?.deadline, due <= .now { handle(.timeout) }
     }
   }
@@ -149,7 +155,8 @@ final class Carrier {
     // A connection that begins lists everything anyway. Somebody who waits may have mended what
     // kept it from being there, or the key by which values are read: the settings and their files are
     // read again.
-    if session?.isConnected == true, machine.unreadable.isEmpty {
+    if session?.isAnswering(now: .now) == true, machine.unreadable.isEmpty {
+      handle(.probe)
       carryOut(session?.perform([.list]) ?? [])
       sync?.listsAwaited = session?.listsWaiting ?? 1
     } else {

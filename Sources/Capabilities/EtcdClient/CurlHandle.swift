@@ -22,12 +22,18 @@ final class CurlHandle {
   /// line that is too long everything is listed anew, so nothing is missed.
   private static let (largestAnswer, largestLine) = (256 << 20, 16 << 20)
 
+  /// Milliseconds for which bytes, or the kernel's probes, may be unacknowledged: then the connection
+  /// has failed (TCP_USER_TIMEOUT). Without it the kernel sends again for a quarter of an hour.
+  private static let silence: UInt32 = 20_000
+
   /// Prepares a request; nil where libcurl has no memory.
+  /// - Parameter patience: seconds after which a request that makes no progress has failed; nil: it
+  ///   is a watch.
   init?(
-    _ url: String, _ body: [UInt8], token: String?, isWatch: Bool, _ security: TransportSecurity
+    _ url: String, _ body: [UInt8], token: String?, patience: Int?, _ security: TransportSecurity
   ) {
     guard let handle = curl_easy_init() else { return nil }
-    (self.handle, self.isWatch) = (handle, isWatch)
+    (self.handle, isWatch) = (handle, patience == nil)
     error = .allocate(capacity: Int(CURL_ERROR_SIZE))
     error.pointee = 0
     _ = prefsfs_curl_set_pointer(handle, CURLOPT_ERRORBUFFER, error)
@@ -36,14 +42,17 @@ final class CurlHandle {
     set(CURLOPT_PROTOCOLS_STR, "http,https")
     set(CURLOPT_NOSIGNAL, 1)
     set(CURLOPT_CONNECTTIMEOUT, 10)
+    // The end of a request does not wait for a name server that does not answer.
+    set(CURLOPT_QUICK_EXIT, 1)
     set(CURLOPT_TCP_KEEPALIVE, 1)
-    set(CURLOPT_TCP_KEEPIDLE, 60)
-    set(CURLOPT_TCP_KEEPINTVL, 15)
-    if !isWatch {
-      // A call that makes no progress for 15 s has failed. Over http its connection, which is to
-      // this machine, is closed at once: only that of the watch stays.
+    set(CURLOPT_TCP_KEEPIDLE, 15)
+    set(CURLOPT_TCP_KEEPINTVL, 5)
+    _ = prefsfs_curl_set_user_timeout(handle, Self.silence)
+    if let patience {
+      // Over http the connection of a call, which is to this machine, is closed at once: only that
+      // of the watch stays.
       set(CURLOPT_LOW_SPEED_LIMIT, 1)
-      set(CURLOPT_LOW_SPEED_TIME, 15)
+      set(CURLOPT_LOW_SPEED_TIME, patience)
       if !isSecure { set(CURLOPT_FORBID_REUSE, 1) }
     }
     // A request to this machine never goes through a proxy.

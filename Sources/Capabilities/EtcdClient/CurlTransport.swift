@@ -6,14 +6,14 @@ import SystemCalls
 /// Speaks with etcd's JSON gateway through libcurl.
 ///
 /// Promises: a server of https is verified; a URL that `TransportSecurity` refuses fails. One
-/// connection stays open, that of the watch; over HTTP/2 the calls share it. No password or token
-/// is logged.
+/// connection stays open, that of the watch; over HTTP/2 the calls share it. After `disconnect`
+/// every request has a new connection. No password or token is logged.
 ///
 /// Threads: one, which calls `wait` again and again. Nothing but `wait` blocks. Where nothing
 /// happens it sleeps in poll(2).
 public final class CurlTransport {
   private let security: TransportSecurity
-  private let multi: UnsafeMutableRawPointer
+  private var multi: UnsafeMutableRawPointer
   private var calling: CurlHandle?
   private var watching: CurlHandle?
   /// What has happened and was not returned yet.
@@ -27,14 +27,16 @@ public final class CurlTransport {
   }
 
   deinit {
-    disconnect()
+    remove(&calling)
+    remove(&watching)
     curl_multi_cleanup(multi)
   }
 
   /// Sends a request. Its answer, or its failure, comes from `wait`.
-  public func call(_ url: String, _ body: [UInt8], token: String?) {
+  /// - Parameter patience: seconds after which a request that makes no progress has failed.
+  public func call(_ url: String, _ body: [UInt8], token: String?, patience: Int) {
     remove(&calling)
-    calling = start(url, body, token, isWatch: false)
+    calling = start(url, body, token, patience: patience)
     if calling == nil { happened.append(.failed(Self.reason(url))) }
   }
 
@@ -42,7 +44,7 @@ public final class CurlTransport {
   /// `wait`.
   public func watch(_ url: String, _ body: [UInt8], token: String?) {
     remove(&watching)
-    watching = start(url, body, token, isWatch: true)
+    watching = start(url, body, token, patience: nil)
     if watching == nil { happened.append(.watchEnded(Self.reason(url))) }
   }
 
@@ -52,16 +54,22 @@ public final class CurlTransport {
     happened.removeAll {
       switch $0 {
       case .watched, .watchEnded: true
-      case .timeout, .answered, .failed: false
+      case .timeout, .answered, .failed, .networkChanged, .probe: false
       }
     }
   }
 
-  /// Ends the request and the watch. `wait` returns nothing about them from now on.
+  /// Ends the request and the watch, and closes all connections. `wait` returns nothing about them
+  /// from now on.
   public func disconnect() {
     remove(&calling)
     remove(&watching)
     happened = []
+    // A connection of HTTP/2 outlives its requests in libcurl's pool, and the next one would be sent
+    // on it, even if it is dead. The pool, and the addresses of names, go with their owner.
+    guard let fresh = curl_multi_init() else { return }
+    curl_multi_cleanup(multi)
+    multi = fresh
   }
 
   private static func reason(_ url: String) -> String {
@@ -69,10 +77,10 @@ public final class CurlTransport {
   }
 
   private func start(
-    _ url: String, _ body: [UInt8], _ token: String?, isWatch: Bool
+    _ url: String, _ body: [UInt8], _ token: String?, patience: Int?
   ) -> CurlHandle? {
     guard TransportSecurity.refusal(of: url) == nil,
-      let handle = CurlHandle(url, body, token: token, isWatch: isWatch, security),
+      let handle = CurlHandle(url, body, token: token, patience: patience, security),
       curl_multi_add_handle(multi, handle.handle) == CURLM_OK
     else { return nil }
     return handle

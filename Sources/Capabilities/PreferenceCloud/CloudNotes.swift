@@ -37,6 +37,8 @@ public struct CloudStatus: Equatable, Sendable {
   public var endpoint: String?
   /// Why there is no connection; nil where there is one.
   public var error: String?
+  /// When the server was heard last, where it does not answer a question; nil where it does.
+  public var silentSince: AbsoluteTime?
   /// How many keys the server has that cannot be read here.
   public var unreadable = 0
 
@@ -50,6 +52,7 @@ public struct CloudStatus: Equatable, Sendable {
     var note: ValueDictionary = ["Connected": .boolean(isConnected), "Since": .date(time)]
     note["Endpoint"] = endpoint.map { .string($0) }
     note["Error"] = error.map { .string($0) }
+    note["SilentSince"] = silentSince.map { .date($0) }
     if unreadable > 0 { note["Unreadable"] = .integer(WideInteger(UInt64(unreadable))) }
     return .dictionary(note)
   }
@@ -62,6 +65,7 @@ public struct CloudStatus: Equatable, Sendable {
     var status = CloudStatus(isConnected: isConnected)
     if case .string(let text)? = note["Endpoint"] { status.endpoint = text }
     if case .string(let text)? = note["Error"] { status.error = text }
+    if case .date(let time)? = note["SilentSince"] { status.silentSince = time }
     if case .integer(let count)? = note["Unreadable"] {
       status.unreadable = Int(clamping: count.signed ?? 0)
     }

@@ -8,7 +8,9 @@ import SystemCalls
 /// One request is on its way at a time, beside the watch. A request that fails ends both, and after
 /// a pause the next server is tried: the pause is 0.2 s at first, doubles with each failure and is
 /// 60 s at most, each time cut by a random part, so that many hosts do not come back at the same
-/// moment. Several answers in a row that only lead to another list are a failure too: the server
+/// moment. Where nothing came for 15 s, a question is sent; a server that does not answer it in 15 s
+/// has failed. After a change of this machine's network it has 2 s for that, and a pause ends.
+/// Several answers in a row that only lead to another list are a failure too: the server
 /// never shows the account record, or has compacted the history at each watch.
 ///
 /// Threads: one caller at a time; it has no lock.
@@ -28,12 +30,17 @@ public struct CloudSession: Sendable {
     case watched([UInt8])
     /// The watch ended, for this reason.
     case watchEnded(String)
+    /// The addresses or routes of this machine have changed.
+    case networkChanged
+    /// Somebody waits, and wants to know soon whether the server still answers.
+    case probe
   }
 
   /// What must be done.
   public enum Command: Equatable, Sendable {
-    /// Send a request, for which there is one answer.
-    case call(url: String, body: [UInt8], token: String?)
+    /// Send a request, for which there is one answer. It has failed where it makes no progress for
+    /// that many seconds.
+    case call(url: String, body: [UInt8], token: String?, patience: Int)
     /// Send the request of a watch, whose answer has no end.
     case watch(url: String, body: [UInt8], token: String?)
     /// End the watch.
@@ -44,6 +51,8 @@ public struct CloudSession: Sendable {
     case event(Synchroniser.Event, server: Int64?)
     /// The connection is there, or is gone.
     case status(CloudStatus)
+    /// Nothing was heard for so long, though the server was asked; nil: it has answered.
+    case silent(milliseconds: Int64?)
   }
 
   /// A request.
@@ -53,6 +62,15 @@ public struct CloudSession: Sendable {
     case list
     case push([Synchroniser.Push])
     case purge(CloudKey, revision: Int64)
+    case heartbeat
+
+    /// Whether its answer comes soon, where the server is there.
+    var isQuick: Bool {
+      switch self {
+      case .authenticate, .list: false
+      case .found, .push, .purge, .heartbeat: true
+      }
+    }
   }
 
   /// How often in a row something has gone wrong. Each count begins anew when that has succeeded.
@@ -73,6 +91,11 @@ public struct CloudSession: Sendable {
   /// The requests that wait; the first one is on its way if `isCalling`.
   private var calls: [Call] = []
   private var isCalling = false
+  /// When the request that is on its way was sent.
+  private var callBegan = Instant(nanoseconds: 0)
+  /// Whether the watch has been asked for.
+  private var isWatching = false
+  private var timers = Timers()
   /// Whether a new token was asked for, because the server refused the first request.
   private var isRenewed = false
   /// Whether a connection has begun. The server's records may not have been listed yet.
@@ -83,8 +106,25 @@ public struct CloudSession: Sendable {
   private var status = CloudStatus()
   /// The server's clock as the last answer has it.
   private var server: Int64?
+  /// When the pause before the next connection ends; nil: a connection has begun.
+  private var pauseEnd: Instant?
+  /// The moment of the last input.
+  private var present = Instant(nanoseconds: 0)
+
+  /// Whether there is no connection until the next `timeout`.
+  public var isPaused: Bool { pauseEnd != nil }
+
   /// When `timeout` is due; nil: never.
-  public private(set) var deadline: Instant?
+  public var deadline: Instant? {
+    if let pauseEnd { return pauseEnd }
+    return [timers.answer, isCalling ? silence : timers.heartbeat].compactMap { $0 }.min()
+  }
+
+  /// When people are told that the server does not answer the question whether it is there.
+  private var silence: Instant? {
+    guard calls.first == .heartbeat, !timers.isSilent else { return nil }
+    return callBegan.advanced(milliseconds: Timers.silence)
+  }
 
   /// How many lists are asked for and not answered yet.
   public var listsWaiting: Int { calls.count { $0 == .list } }
@@ -96,7 +136,7 @@ public struct CloudSession: Sendable {
   public init(_ coding: EtcdCoding, endpoints: [String], password: String?) {
     (self.coding, self.password) = (coding, password)
     self.endpoints = endpoints.map { $0.hasSuffix("/") ? String($0.dropLast()) : $0 }
-    deadline = endpoints.isEmpty ? nil : Instant(nanoseconds: 0)
+    pauseEnd = endpoints.isEmpty ? nil : Instant(nanoseconds: 0)
   }
 
   /// Handles what has happened.
@@ -104,23 +144,31 @@ public struct CloudSession: Sendable {
   public mutating func handle(
     _ input: Input, now: Instant, random: Double
   ) -> [Command] {
-    if input == .timeout { return begin(now) }
+    present = now
+    if input == .timeout { return isPaused ? begin(now) : serveTimers(now, random) }
+    if input == .networkChanged, let end = pauseEnd {
+      pauseEnd = min(end, now.advanced(milliseconds: Timers.settling))
+    }
     // The rest of what came from a connection that has ended.
-    guard deadline == nil else { return [] }
+    guard !isPaused else { return [] }
     switch input {
     case .timeout: return []
+    case .networkChanged: return probe(after: Timers.settling)
+    case .probe: return probe(after: 0)
     case .failed(let reason): return fail(reason, now, random)
     case .watchEnded(let reason): return fail("the watch ended: \(reason)", now, random)
-    case .watched(let line): return watched(line, now, random)
+    case .watched(let line):
+      return hear(now, random) + watched(line, now, random)
     case .answered(let status, let body, let date):
       server = date ?? server
-      return answered(status, body, now, random)
+      timers.answer = nil
+      return hear(now, random) + answered(status, body, now, random)
     }
   }
 
   /// Carries out what the state machine wants, apart from its edits.
   public mutating func perform(_ actions: [Synchroniser.Action]) -> [Command] {
-    guard deadline == nil else { return [] }
+    guard !isPaused else { return [] }
     var commands: [Command] = []
     for action in actions {
       switch action {
@@ -129,6 +177,8 @@ public struct CloudSession: Sendable {
       case .purge(let removals):
         calls += removals.sorted { $0.key < $1.key }.map { .purge($0.key, revision: $0.value) }
       case .watch(let revision):
+        isWatching = true
+        timers.heartbeat = present.advanced(milliseconds: Timers.heartbeat)
         commands.append(
           .watch(url: url("watch"), body: coding.watch(from: revision), token: token))
       case .edit, .drawName, .tellClockAhead: break
@@ -142,8 +192,9 @@ public struct CloudSession: Sendable {
   private func url(_ path: String) -> String { "\(endpoints[endpoint])/v3/\(path)" }
 
   private mutating func begin(_ now: Instant) -> [Command] {
-    guard let due = deadline, due <= now else { return [] }
-    (deadline, began) = (nil, now)
+    guard let due = pauseEnd, due <= now else { return [] }
+    (pauseEnd, began) = (nil, now)
+    (timers, isWatching) = (Timers(), false)
     (calls, isCalling, isRenewed, token) = ([], false, false, nil)
     (isConnected, troubles.refusals, troubles.detours) = (false, 0, 0)
     guard coding.user == nil else {
@@ -158,13 +209,12 @@ public struct CloudSession: Sendable {
   private mutating func next() -> [Command] {
     guard !isCalling, let call = calls.first else { return [] }
     isCalling = true
+    callBegan = present
     switch call {
-    case .authenticate:
-      let body = coding.authenticate(password ?? "")
-      return [.call(url: url("auth/authenticate"), body: body, token: nil)]
-    case .found(let identity):
-      return [.call(url: url("kv/txn"), body: coding.found(identity), token: token)]
-    case .list: return [.call(url: url("kv/range"), body: coding.list, token: token)]
+    case .authenticate: return send("auth/authenticate", coding.authenticate(password ?? ""))
+    case .found(let identity): return send("kv/txn", coding.found(identity))
+    case .list: return send("kv/range", coding.list)
+    case .heartbeat: return send("kv/range", coding.heartbeat)
     case .push(let pushes):
       guard let body = coding.push(pushes) else {
         // It waits for the next connection; other requests go on.
@@ -174,11 +224,75 @@ public struct CloudSession: Sendable {
             isConnected: true, endpoint: endpoints[endpoint], error: "a value could not be sealed"))
           + next()
       }
-      return [.call(url: url("kv/txn"), body: body, token: token)]
+      return send("kv/txn", body)
     case .purge(let key, let revision):
-      let body = coding.purge(key, revision: revision)
-      return [.call(url: url("kv/txn"), body: body, token: token)]
+      return send("kv/txn", coding.purge(key, revision: revision))
     }
+  }
+
+  /// The command that sends the first request.
+  private mutating func send(_ path: String, _ body: [UInt8]) -> [Command] {
+    if timers.isProbing, calls.first?.isQuick == true, body.count < Self.smallBody {
+      timers.answer = present.advanced(milliseconds: Timers.probe)
+    }
+    timers.isProbing = false
+    return [.call(url: url(path), body: body, token: token, patience: Self.patience)]
+  }
+
+  /// Seconds for which a request may make no progress.
+  private static let patience = 15
+  /// Bytes that are sent within the time of a probe.
+  private static let smallBody = 65_536
+
+  // MARK: - Silence
+
+  /// Notes that the server is there.
+  private mutating func hear(_ now: Instant, _ random: Double) -> [Command] {
+    timers.heard = now
+    let pause = Timers.heartbeat - Int64(Double(Timers.heartbeat) / 3 * min(max(random, 0), 1))
+    timers.heartbeat = isWatching ? now.advanced(milliseconds: pause) : nil
+    defer { timers.isSilent = false }
+    return timers.isSilent ? [.silent(milliseconds: nil)] : []
+  }
+
+  private mutating func serveTimers(_ now: Instant, _ random: Double) -> [Command] {
+    if let due = timers.answer, due <= now {
+      return fail("the server does not answer", now, random)
+    }
+    if isCalling {
+      guard let silence, silence <= now else { return [] }
+      timers.isSilent = true
+      return [.silent(milliseconds: Int64(now.milliseconds(after: timers.heard)))]
+    }
+    guard let due = timers.heartbeat, due <= now else { return [] }
+    timers.heartbeat = nil
+    calls.append(.heartbeat)
+    return next()
+  }
+
+  /// Has the next request, or a question after that many milliseconds, tell soon whether the server
+  /// is there.
+  private mutating func probe(after milliseconds: Int64) -> [Command] {
+    if isCalling {
+      guard calls.first?.isQuick == true else { return [] }
+      let due = present.advanced(milliseconds: Timers.probe)
+      timers.answer = min(timers.answer ?? due, due)
+      return []
+    }
+    timers.isProbing = true
+    guard milliseconds == 0 else {
+      let due = present.advanced(milliseconds: milliseconds)
+      timers.heartbeat = min(timers.heartbeat ?? due, due)
+      return []
+    }
+    calls.insert(.heartbeat, at: 0)
+    return next()
+  }
+
+  /// Whether the server has answered in this connection, or has not had 2 s for it yet.
+  public func isAnswering(now: Instant) -> Bool {
+    guard isConnected, !isPaused else { return false }
+    return timers.heard.nanoseconds > 0 || now.milliseconds(after: began) < Timers.probe
   }
 
   // MARK: - Answers
@@ -192,7 +306,7 @@ public struct CloudSession: Sendable {
     case .authenticate: answer = coding.authenticated(body)
     case .list: answer = coding.listed(body)
     case .push(let pushes): answer = coding.pushed(body, pushes)
-    case .purge, .found: answer = status == 200 ? .alive : coding.pushed(body, [])
+    case .purge, .found, .heartbeat: answer = status == 200 ? .alive : coding.pushed(body, [])
     }
     switch answer {
     case .failed(let code, let text):
@@ -282,6 +396,7 @@ public struct CloudSession: Sendable {
       switch answer {
       case .event(.compacted, _):
         if let failure = countDetour() { return commands + fail(failure, now, random) }
+        isWatching = false
         commands += [.endWatch, .event(.compacted, server: nil)]
       case .event(let event, let unreadable):
         troubles.detours = 0
@@ -322,7 +437,7 @@ public struct CloudSession: Sendable {
     if isConnected, now.milliseconds(after: began) > 60_000 { troubles.failures = 0 }
     let longest = min(Self.pauses.upperBound, Self.pauses.lowerBound << min(troubles.failures, 20))
     let pause = longest - Int64(Double(longest) / 2 * min(max(random, 0), 1))
-    deadline = now.advanced(milliseconds: pause)
+    pauseEnd = now.advanced(milliseconds: pause)
     troubles.failures += 1
     let failed = endpoints[endpoint]
     endpoint = (endpoint + 1) % endpoints.count

@@ -67,6 +67,10 @@ public struct EtcdCoding: Sendable {
     Self.json(["key": Self.base64(Array(prefix.utf8)), "range_end": Self.base64(end)])
   }
 
+  /// The body that asks whether the server is there, and knows the others of its cluster: POST
+  /// /v3/kv/range. It costs the server one look-up.
+  var heartbeat: [UInt8] { Self.json(["key": Self.base64(accountName)]) }
+
   /// The body that hears of changes: POST /v3/watch.
   public func watch(from revision: Int64) -> [UInt8] {
     Self.json([

@@ -1,7 +1,9 @@
 import CloudCarrier
 import EtcdClient
 import Foundation
+import PreferenceCloud
 import Support
+import SystemCalls
 import Testing
 
 /// Users, passwords, certificates and sealed values.
@@ -105,6 +107,7 @@ import Testing
       let connections = here.shell(
         "ss -tnp | grep -c \"prefs-cloud\\\",pid=$(pgrep -f \"prefs-cloud --owned --store $C\"),\"")
       #expect(connections.output == "1\n")
+      try Self.checkConnections(here, etcd, good)
       here.shell("defaults write prefsfs.cloud CAFile \(other.authority)")
       here.waitUntil("defaults cloud | grep -q 'not connected.*certificate'")
       here.shell("defaults delete prefsfs.cloud CAFile")
@@ -115,6 +118,35 @@ import Testing
       here.shell(Machines.connect(late))
       here.waitUntil("defaults cloud | grep -q 'not connected.*certificate'")
     }
+  }
+
+  /// Requests share a connection until `disconnect`, and never use it afterwards.
+  private static func checkConnections(
+    _ here: Sandbox, _ etcd: Etcd, _ certificates: Etcd.Certificates
+  ) throws {
+    let transport = try CurlTransport(TransportSecurity(authorityFile: certificates.authority))
+    func port() -> String {
+      let body = Array(#"{"key":"Zm9v"}"#.utf8)
+      transport.call(etcd.endpoints[0] + "/v3/kv/range", body, token: nil, patience: 15)
+      var inputs: [CloudSession.Input] = []
+      for _ in 0..<100 where inputs.isEmpty {
+        inputs = transport.wait(until: Instant.now.advanced(milliseconds: 100), or: [])
+      }
+      guard case .answered(200, _, _)? = inputs.first else { return "\(inputs)" }
+      return here.shell("ss -tnp | grep 'pid=\(getpid()),' | awk '{ print $4 }'").output
+    }
+    let first = port()
+    #expect(first.hasPrefix("127.0.0.1:") && port() == first)
+    transport.disconnect()
+    let second = port()
+    #expect(second.hasPrefix("127.0.0.1:") && second != first)
+  }
+
+  @Test("the kernel tells of changes of the network")
+  func network() throws {
+    let watch = try NetworkWatch()
+    #expect(watch.number >= 0)
+    _ = watch.hasChanged()
   }
 
   @Test("who can write to the cloud cannot choose what leaves this machine, nor make settings")

@@ -29,7 +29,7 @@ final class SimulatedHost {
   }
 
   var counts: CountingTransport.Counts { transport.counts }
-  var isConnected: Bool { session?.isConnected == true && session?.deadline == nil }
+  var isConnected: Bool { session?.isConnected == true && session?.isPaused == false }
 
   func connect() {
     session = CloudSession(coding, endpoints: endpoints.shuffled(), password: nil)
@@ -60,7 +60,7 @@ final class SimulatedHost {
   func step() {
     for input in transport.wait(until: .now, or: []) {
       handle(input)
-      if session?.deadline != nil { break }
+      if session?.isPaused == true { break }
     }
     if let due = session?.deadline, due <= .now { handle(.timeout) }
   }
@@ -72,12 +72,14 @@ final class SimulatedHost {
   private func carryOut(_ commands: [CloudSession.Command]) {
     for command in commands {
       switch command {
-      case .call(let url, let body, let token): transport.call(url, body, token: token)
+      case .call(let url, let body, let token, let patience):
+        transport.call(url, body, token: token, patience: patience)
       case .watch(let url, let body, let token): transport.watch(url, body, token: token)
       case .endWatch: transport.endWatch()
       case .disconnect: transport.disconnect()
       case .status(let status):
         if let error = status.error { print("\(name): \(error)") }
+      case .silent: break
       case .event(let event, let server): feed(event, server: server)
       }
     }
@@ -127,10 +129,10 @@ final class CountingTransport {
 
   init(_ transport: CurlTransport) { self.transport = transport }
 
-  func call(_ url: String, _ body: [UInt8], token: String?) {
+  func call(_ url: String, _ body: [UInt8], token: String?, patience: Int) {
     counts.requests += 1
     counts.sent += body.count
-    transport.call(url, body, token: token)
+    transport.call(url, body, token: token, patience: patience)
   }
 
   func watch(_ url: String, _ body: [UInt8], token: String?) {
@@ -148,7 +150,7 @@ final class CountingTransport {
       switch input {
       case .answered(_, let body, _): counts.received += body.count
       case .watched(let line): counts.received += line.count
-      case .timeout, .failed, .watchEnded: break
+      case .timeout, .failed, .watchEnded, .networkChanged, .probe: break
       }
     }
     return inputs

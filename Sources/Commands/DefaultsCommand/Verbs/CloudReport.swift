@@ -63,7 +63,8 @@ struct CloudReport {
     let place = status.endpoint.map { " to \($0)" } ?? ""
     let reason = status.error.map { ": \($0)" } ?? ""
     let state = status.isConnected ? "connected" : "not connected"
-    return "\(state)\(place) since \(since.inWholeSeconds.text)\(reason)"
+    let silence = status.silentSince.map { "; nothing heard since \($0.inWholeSeconds.text)" } ?? ""
+    return "\(state)\(place) since \(since.inWholeSeconds.text)\(reason)\(silence)"
   }
 
   /// The report, a line for each thing. Parts of it are a server's.
