@@ -81,12 +81,14 @@ import Testing
         Self.schema("org.x.a", path: "/org/x/a/", ["k"])
           + Self.schema("org.x.base", path: nil, ["inherited"])),
       "1/a.gschema.xml": Self.list(Self.schema("org.x.a", path: "/org/x/a/", ["other"])),
+      "1/parent.gschema.xml": Self.list(Self.schema("org.x.parent", path: "/org/x/parent/", [])),
       "1/c.gschema.xml": Self.list(Self.schema("org.x.c", path: "/org/x/c/", ["c"])),
     ])
     let schemas = machine.schemas()
     #expect(try Self.keys(schemas, "org.x.a") == ["k", "older"])
     #expect(try Self.keys(schemas, "org.x.more") == ["inherited", "own"])
     #expect(try Self.keys(schemas, "org.x.c") == ["c"])
+    #expect(try Self.keys(schemas, "org.x.parent") == [])
     #expect(machine.lines.withLock { $0 } == [])
   }
 

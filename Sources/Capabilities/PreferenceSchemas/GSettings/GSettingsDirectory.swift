@@ -89,9 +89,10 @@ struct GSettingsDirectory: Sendable {
   /// When the file of a schema last changed.
   func modified(_ id: String) -> Timestamp? { places[id].flatMap { files[$0]?.stamp.modified } }
 
-  /// The keys of a schema and of its bases, as entries of a manifest, with the defaults of overrides.
-  /// Reads its file, those of what it needs, and overrides. A malformed file counts as none.
-  func entries(of id: String, _ report: (String, String) -> Void) -> [ValueDictionary] {
+  /// Returns the keys of a schema and of its bases, as entries of a manifest, with the defaults of
+  /// overrides; nil if the schema's file is malformed. Reads its file, those of what it needs, and
+  /// overrides.
+  func entries(of id: String, _ report: (String, String) -> Void) -> [ValueDictionary]? {
     var schemas = GSettingsSchemas(ofFiles: true)
     let roots = roots(for: id, report)
     for name in roots.keys.sorted(by: Self.isBefore) {

@@ -186,10 +186,10 @@ package struct GSettingsSchemas {
 
   // MARK: - What was read
 
-  /// The keys of a schema and of its bases, as entries of a manifest; none if it is not there.
-  func entries(of id: String) -> [ValueDictionary] {
-    let known = schemas[id]
-    return known?.order.compactMap { known?.keys[$0]?.entry } ?? []
+  /// Returns the keys of a schema and of its bases, as entries of a manifest; nil if the schema was
+  /// not read.
+  func entries(of id: String) -> [ValueDictionary]? {
+    schemas[id].map { known in known.order.compactMap { known.keys[$0]?.entry } }
   }
 
   /// Gives a key of a schema the default of a file `*.gschema.override`. One that does not fit, or of

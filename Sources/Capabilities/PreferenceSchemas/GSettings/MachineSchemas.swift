@@ -80,21 +80,22 @@ package final class MachineSchemas: Sendable {
   }
 
   /// The manifest of a domain, or of the schema with that id; nil: there is none, or its file counts
-  /// as none. `prefs_path` in it is the path of the keys.
+  /// as none. A schema that only has children has a manifest without keys. `prefs_path` in it is the path of the keys.
   package func manifest(of name: DomainName) -> ValueDictionary? {
     let index = index
     guard let domain = index.domain(name), let found = index.domains[domain],
       let path = GSettingsPath.path(of: domain.string)
     else { return nil }
+    let known = found.compactMap { index.directories[$0.directory].entries(of: $0.id, report) }
+    if known.isEmpty { return nil }
     var subkeys: [Value] = []
     var names: Set<String> = []
-    for (directory, id) in found {
-      for entry in index.directories[directory].entries(of: id, report)
+    for entries in known {
+      for entry in entries
       where entry["pfm_name"]?.string.map({ names.insert($0).inserted }) == true {
         subkeys.append(.dictionary(entry))
       }
     }
-    if subkeys.isEmpty { return nil }
     let title = found.first.map(\.id).flatMap { $0 == domain.string ? nil : $0 } ?? ""
     return [
       "pfm_domain": .string(domain.string), "pfm_title": .string(title), "pfm_format_version": 1,
