@@ -69,9 +69,12 @@ extension Carrier {
   /// them.
   func adopt(_ domain: DomainName) throws(EngineError) {
     let machine = machine
+    let named = domain.mayBeInCloud ? try place.schemaKeys(of: domain) : []
+    if named.isEmpty, patterns.patterns[domain] == nil { return }
     _ = try readable { () throws(EngineError) in
       try place.adopt(domain, log: log) { key in
-        patterns.contain(key.key, of: domain) && machine.state.known[key] == nil
+        (named.contains(key.key) || patterns.contain(key.key, of: domain))
+          && !local.contain(key.key, of: domain) && machine.state.known[key] == nil
       }
     }
     try scan([domain])

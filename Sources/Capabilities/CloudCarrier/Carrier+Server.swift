@@ -14,7 +14,7 @@ extension Carrier {
     (session, transport) = (nil, nil)
     do throws(EngineError) {
       let settings = try CarrierSettings(places, userName: userName)
-      patterns = settings.settings.keys
+      (patterns, local) = (settings.settings.keys, settings.settings.local)
       guard !settings.endpoints.isEmpty else { return show(CloudStatus()) }
       transport = try EngineError.wrapping { () throws(SystemError) in
         try CurlTransport(settings.security)

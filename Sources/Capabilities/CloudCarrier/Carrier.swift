@@ -30,6 +30,8 @@ final class Carrier {
   var session: CloudSession?
   var transport: CurlTransport?
   var patterns = KeyPatterns()
+  /// The keys that stay on this machine.
+  var local = KeyPatterns()
   var lastError: String?
   /// The status that was noted last.
   var status = CloudStatus()
@@ -132,10 +134,12 @@ final class Carrier {
       if taken.hasSyncRequest { try beginSync() }
       taken.hasSyncRequest = false
       if taken.hasNewSettings { try configure() }
-      taken.others.formUnion(taken.hasNewSettings ? Array(patterns.patterns.keys) : [])
+      if taken.hasNewSettings {
+        taken.others.formUnion(try place.schemaDomains().union(patterns.patterns.keys))
+      }
       taken.hasNewSettings = false
       while let domain = taken.others.first {
-        if patterns.patterns[domain] != nil { try adopt(domain) }
+        try adopt(domain)
         taken.others.remove(domain)
       }
     } catch {

@@ -71,6 +71,22 @@ struct CloudPlace {
     try places.modified(Location(.cloud, domain))
   }
 
+  /// The keys of the domain that its authoritative schema has in the cloud (`Schema.isInCloud`).
+  func schemaKeys(of domain: DomainName) throws(EngineError) -> Set<Key> {
+    let location = Location(.schema, domain)
+    guard try places.find("prefs_authoritative", at: location)?.value == true,
+      case .array(let keys)? = try places.find("pfm_subkeys", at: location)?.value
+    else { return [] }
+    let named = keys.compactMap(\.dictionary).filter { $0["prefs_cloud"] == true }
+    return Set(named.compactMap { $0["pfm_name"]?.string.map { Key($0) } })
+  }
+
+  /// The domains that have a schema, and values of the user's.
+  func schemaDomains() throws(EngineError) -> Set<DomainName> {
+    let own = try places.domains(in: .user).union(places.domains(in: .host))
+    return try places.domains(in: .schema).intersection(own)
+  }
+
   // MARK: - Changes
 
   /// Makes the edits and saves the change, both or nothing.

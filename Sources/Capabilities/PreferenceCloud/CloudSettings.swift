@@ -28,6 +28,8 @@ public struct CloudSettings: Equatable, Sendable {
     case encryptionKeyFile = "EncryptionKeyFile"
     /// The keys of the cloud: a dictionary of arrays of patterns, by domain.
     case keys = "Keys"
+    /// The keys that stay on this machine, although `keys` or a schema names them.
+    case local = "Local"
 
     /// The key of the preference.
     public var key: Key { Key(rawValue) }
@@ -58,4 +60,10 @@ public struct CloudSettings: Equatable, Sendable {
 
   /// The keys that belong in the cloud. The domains of this program's own settings are left out.
   public var keys: KeyPatterns { KeyPatterns(values[.keys]).ofCloud }
+
+  /// The keys that stay on this machine, although `keys` or a schema names them.
+  public var local: KeyPatterns { KeyPatterns(values[.local]) }
+
+  /// The patterns of a setting that has some.
+  public func patterns(_ name: Name) -> KeyPatterns { KeyPatterns(values[name]).ofCloud }
 }

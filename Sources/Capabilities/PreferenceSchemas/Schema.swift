@@ -55,6 +55,9 @@ public struct Schema: Sendable {
     return .real(number.double)
   }
 
+  /// Whether the key is to be the same on all machines of a user: an authoritative schema says so.
+  public func isInCloud(_ key: Key) -> Bool { isAuthoritative && self[key]?.isCloud == true }
+
   /// Says why a value must not be set by people; nil if it may. Only an authoritative schema
   /// refuses; it accepts a key that it does not have. Cost: O(the value).
   /// - Parameter quotes: whether the sentence has the value, unless it is a secret.
@@ -96,6 +99,8 @@ public struct SchemaKey: Sendable {
   public var isSensitive = false
   /// Whether it is state of the program, and not a setting.
   public var isState = false
+  /// Whether an authoritative schema has it in the cloud, as if the user had added it.
+  public var isCloud = false
   /// Since which version it should not be used any more; nil: it may be used.
   public var deprecated: String?
   /// The unit of a number; may be empty.

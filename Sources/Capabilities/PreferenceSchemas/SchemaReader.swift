@@ -76,6 +76,7 @@ private struct ManifestReader {
       entry["pfm_require"]?.string?.hasPrefix("always") == true || entry["pfm_required"] == true
     key.isSensitive = entry["pfm_sensitive"] == true
     key.isState = entry["prefs_state"] == true
+    key.isCloud = entry["prefs_cloud"] == true
     key.deprecated =
       ["pfm_deprecated", "pfm_app_deprecated", "pfm_macos_deprecated"].lazy
       .compactMap { entry.version($0) }.first

@@ -57,6 +57,7 @@ extension SchemaKey {
     if isRequired { parts.append("It is required.") }
     if isSensitive { parts.append("It is a secret.") }
     if isState { parts.append("It is state, not a setting.") }
+    if isCloud { parts.append("It is the same on all machines of a user, where there is a cloud.") }
     if let deprecated {
       parts.append(deprecated.isEmpty ? "Deprecated." : "Deprecated since \(deprecated).")
     }

@@ -8,8 +8,10 @@ import SystemCalls
 struct CloudRules {
   /// Keys of the cloud that the user removed a moment ago, and when.
   var removed: [DomainName: [Key: Instant]] = [:]
-  /// The keys that belong in the cloud.
-  var keys = KeyPatterns()
+  /// The keys that belong in the cloud; nil: there is no cloud.
+  var keys: KeyPatterns?
+  /// The keys that do not, although `keys` or a schema names them.
+  var local = KeyPatterns()
   /// How much is in the cloud; nil: nothing has been changed there yet.
   var usage: CloudUsage?
 }
@@ -17,9 +19,11 @@ struct CloudRules {
 // The limits of the cloud, and the keys that belong there.
 
 extension LocalPlaces {
-  /// Sets which keys belong in the cloud, where there is one. Later changes of them go there.
-  public func setCloudKeys(_ keys: KeyPatterns?) {
-    cloud.withLock { $0.keys = keys ?? KeyPatterns() }
+  /// Sets which keys belong in the cloud, beside those that schemas name; nil: there is no cloud.
+  /// Later changes of them go there.
+  /// - Parameter local: the keys that stay on this machine, although `keys` or a schema names them.
+  public func setCloudKeys(_ keys: KeyPatterns?, local: KeyPatterns = KeyPatterns()) {
+    cloud.withLock { ($0.keys, $0.local) = (keys, local) }
   }
 
   /// Milliseconds after the user removed a key of the cloud within which a key of that name that is
@@ -34,7 +38,11 @@ extension LocalPlaces {
   }
 
   public func belongsInCloud(_ key: Key, of domain: DomainName) -> Bool {
-    cloud.withLock { $0.keys.contain(key, of: domain) }
+    let isNamed = cloud.withLock { cloud -> Bool? in
+      guard let keys = cloud.keys, !cloud.local.contain(key, of: domain) else { return false }
+      return keys.contain(key, of: domain) ? true : nil
+    }
+    return isNamed ?? (domain.mayBeInCloud && schema(of: domain)?.isInCloud(key) == true)
   }
 
   /// Throws EFBIG or EDQUOT where the user's edits would exceed the limits of the cloud; otherwise

@@ -109,7 +109,7 @@ final class CloudKeeper: Sendable {
       let settings = try CloudSettings(of: places)
       var isConfigured = settings.isConfigured && !places.isReadOnly
       if isConfigured { isConfigured = try isMeant() }
-      places.setCloudKeys(isConfigured ? settings.keys : nil)
+      places.setCloudKeys(isConfigured ? settings.keys : nil, local: settings.local)
       return isConfigured
     } catch {
       log("the settings of the cloud cannot be read: \(error)")

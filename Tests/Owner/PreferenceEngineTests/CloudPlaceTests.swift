@@ -2,7 +2,11 @@ import PreferenceCloud
 import PreferenceEngine
 import PreferenceModel
 import PreferenceSearch
+import PreferenceStore
 import PropertyList
+import StoreAccess
+import Support
+import SystemCalls
 import Testing
 
 private let author = Author(number: 1)
@@ -54,6 +58,46 @@ private let author = Author(number: 1)
       #expect(try places.find("FontSize", at: Location(.cloud, "d")) == nil)
       _ = try engine.apply([.removeOwn("FontOld", "d")], by: author)
       #expect(try engine.resolve("FontOld", in: "d") == nil)
+    }
+  }
+
+  /// What an authoritative schema, or another one, says of keys; and where they then go.
+  static let schemas: [(isAuthoritative: Bool, local: [Key: Value], places: [Place])] = [
+    (true, [:], [.cloud, .user, .user]), (false, [:], [.user, .user, .user]),
+    (true, ["d": ["Them*"]], [.user, .user, .user]),
+    (true, ["other": ["Theme"]], [.cloud, .user, .user]),
+  ]
+
+  @Test("a key that an authoritative schema has in the cloud is set there", arguments: schemas)
+  func schema(_ example: (isAuthoritative: Bool, local: [Key: Value], places: [Place])) throws {
+    try withSandbox { sandbox in
+      let flag = example.isAuthoritative ? "True" : "False"
+      try Files.makeDirectories(sandbox.system + "/schemas", mode: 0o755)
+      sandbox.makeList(
+        sandbox.system + "/schemas/d.plist",
+        "dict(prefs_authoritative=\(flag), pfm_subkeys=[dict(pfm_name='Theme', prefs_cloud=True), "
+          + "dict(pfm_name='Size')])")
+      let layout = StoreLayout(
+        userDirectory: sandbox.config, systemDirectory: sandbox.system,
+        stateDirectory: sandbox.state + "/s", hostIdentifier: "HOST", userName: "ada",
+        schemaDirectories: [sandbox.system + "/schemas"])
+      let places = try LocalPlaces(store: try Store(layout) { _ in }, writeback: 3600) { _ in }
+      defer { places.close() }
+      try places.load(Location(.schema, "d"))
+      var number: Int64 = 0
+      func target(_ key: Key) throws -> Place? {
+        number += 1
+        return try places.apply(
+          [.set(key, "d", .integer(WideInteger(number)), .unknown)], by: author
+        ).items
+          .first?
+          .location.place
+      }
+      #expect(try target("Theme") == .user, "there is no cloud")
+      places.setCloudKeys(
+        KeyPatterns(), local: KeyPatterns(.dictionary(ValueDictionary(example.local.map { $0 }))))
+      #expect(
+        try ["Theme", "Size", "Other"].map { try target($0) } == example.places)
     }
   }
 

@@ -44,6 +44,8 @@ enum Cloud {
   {
     let domain = try domain(&arguments)
     var patterns: [String] = []
+    let words = Array(arguments.rest)
+    try change(.local, domain, store) { known in known.filter { !words.contains($0) } }
     while !arguments.isEmpty {
       let word = try arguments.removeNext()
       if word.contains("*") {
@@ -52,7 +54,7 @@ enum Cloud {
         patterns.append(word)
       }
     }
-    try change(domain, store) { known in known + patterns.filter { !known.contains($0) } }
+    try change(.keys, domain, store) { known in known + patterns.filter { !known.contains($0) } }
     return 0
   }
 
@@ -77,7 +79,11 @@ enum Cloud {
     let domain = try domain(&arguments)
     let words = Array(arguments.rest)
     var isKnown = false
-    try change(domain, store) { known in
+    // Behind a schema's key, the next write would put it there again.
+    let schema = store.engine.schema(of: domain)
+    let named = words.filter { schema?.isInCloud(Key($0)) == true }
+    try change(.local, domain, store) { known in known + named.filter { !known.contains($0) } }
+    try change(.keys, domain, store) { known in
       isKnown = known.contains { words.contains($0) }
       return known.filter { !words.contains($0) }
     }
@@ -94,7 +100,7 @@ enum Cloud {
         try store.apply(intents)
         return true
       }
-      if !isMoved, !isKnown {
+      if !isMoved, !isKnown, !named.contains(word) {
         throw Refusal(message: "\(domain) \(word) is not in the cloud")
       }
     }
@@ -108,14 +114,15 @@ enum Cloud {
     }
   }
 
-  /// Changes the patterns of a domain in the setting `Keys`, if the body changes them.
+  /// Changes the patterns of a domain in a setting, if the body changes them.
   private static func change(
-    _ domain: DomainName, _ store: StoreView, _ body: ([String]) -> [String]
+    _ name: CloudSettings.Name, _ domain: DomainName, _ store: StoreView,
+    _ body: ([String]) -> [String]
   ) throws(Refusal) {
     let view = DomainView(Target(domain: CloudSettings.domain, place: nil), store)
-    let known = try settings(store).keys.patterns[domain] ?? []
+    let known = try settings(store).patterns(name).patterns[domain] ?? []
     if body(known) == known { return }
-    try view.update(CloudSettings.Name.keys.key) { value in
+    try view.update(name.key) { value in
       var domains = value?.dictionary ?? [:]
       // Another command may have changed them since `known` was read.
       let new = body(value == nil ? known : KeyPatterns(value).patterns[domain] ?? [])
