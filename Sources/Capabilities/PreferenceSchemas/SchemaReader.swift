@@ -10,10 +10,15 @@ public struct SchemaError: Error, Equatable, Sendable, CustomStringConvertible {
 }
 
 extension Schema {
-  /// Reads a preference manifest. What is wrong in a part of it is a problem of the schema, and the
-  /// part is left out; a manifest without `pfm_subkeys`, or of a later format, throws.
-  /// - Parameter values: the file as a property list.
-  public init(manifest values: ValueDictionary) throws(SchemaError) {
+  /// Reads a preference manifest, or a pane of a `Settings.bundle` without its child panes. What is
+  /// wrong in a part of it is a problem of the schema, and the part is left out; a manifest without
+  /// `pfm_subkeys`, or of a later format, throws.
+  /// - Parameter list: the file as a property list.
+  public init(manifest list: ValueDictionary) throws(SchemaError) {
+    var values = list
+    if list["pfm_subkeys"] == nil, SettingsPane.isPane(list) {
+      values = SettingsPane(pane: { _ in nil }, texts: { _ in [:] }).manifest(of: list, "")
+    }
     if case .integer(let format)? = values["pfm_format_version"], WideInteger(Int64(1)) < format {
       throw SchemaError("it is of a later format (pfm_format_version), which is not known here")
     }

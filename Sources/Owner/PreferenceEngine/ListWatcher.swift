@@ -30,6 +30,8 @@ struct ListWatcher {
     var linkedAdditions: Set<String> = []
     /// The directories of fragments, and those of vendors' lists.
     var fragments: Set<String> = []
+    /// The directories of preference interfaces, beside schemas.
+    var bundles: Set<String> = []
     /// Directories of places that are watched.
     var watched: Set<String> = []
     /// The directories above those that are watched for their own removal.
@@ -119,7 +121,7 @@ struct ListWatcher {
     return areAdditionsInDoubt
   }
 
-  /// Whether schemas of GSettings may have changed.
+  /// Whether schemas of GSettings, or preference interfaces, may have changed.
   private var areSettingsInDoubt = false
   /// Device and inode of the directories of schemas of GSettings when they were last watched; nil:
   /// they have not been watched.
@@ -152,6 +154,7 @@ struct ListWatcher {
       watchSigners(watch)
       for path in layout.vendorDirectories { watchVendors(path, watch) }
       watchSettings(watch)
+      for path in layout.schemaDirectories { watchBundles(in: path, watch) }
     }
     nextPoll = !directories.polls ? nil : Instant.now.advanced(milliseconds: Self.pollInterval)
     listed = listed.filter { directories.polled.contains($0.key) }
@@ -245,6 +248,15 @@ struct ListWatcher {
     }
     if let settings, settings != found { areSettingsInDoubt = true }
     settings = found
+  }
+
+  /// Watches the preference interfaces in a directory of schemas.
+  private mutating func watchBundles(in directory: String, _ watch: DirectoryWatch) {
+    for name in ((try? Files.names(in: directory, withDirectories: true)) ?? nil) ?? []
+    where name.hasSuffix(SettingsBundles.suffix) {
+      let path = "\(directory)/\(name)"
+      if (try? watch.add(path)) == true { directories.bundles.insert(path) }
+    }
   }
 
   /// Watches the directories of fragments that lie in a directory.
@@ -396,6 +408,12 @@ struct ListWatcher {
     if directories.linkedAdditions.contains(path) { areAdditionsInDoubt = true }
     if name == MachineSchemas.compiled, settings?[event.directory] != nil {
       areSettingsInDoubt = true
+    }
+    if directories.bundles.contains(event.directory) { areSettingsInDoubt = true }
+    if name.hasSuffix(SettingsBundles.suffix),
+      directories.places[event.directory]?.contains(.schema) == true
+    {
+      (look.before, areSettingsInDoubt) = (look.before ?? directories.watched, true)
     }
     let locations = locations(ofFile: name, in: event.directory)
     let isAddition = isAddition(event.directory, name)

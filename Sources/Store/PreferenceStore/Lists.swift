@@ -53,7 +53,8 @@ public final class Lists: Sendable {
     (self.layout, self.profiles, self.seen) = (layout, profiles, seen)
     (self.isReadOnly, self.log) = (isReadOnly, log)
     fragments = FragmentReader(layout)
-    machineSchemas = MachineSchemas(layout.settingsDirectories, log: log)
+    machineSchemas = MachineSchemas(
+      layout.settingsDirectories, bundles: layout.schemaDirectories, log: log)
     changeNumber = state.changeNumber
     self.state = Mutex(state)
   }

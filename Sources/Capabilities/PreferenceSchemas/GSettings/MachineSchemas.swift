@@ -4,7 +4,8 @@ import Synchronization
 import SystemCalls
 
 /// The schemas of GSettings that the machine's programs have installed (`*.gschema.xml`), as
-/// manifests that inform. They are read where they lie; nothing is copied.
+/// manifests that inform; and preference interfaces beside other schemas (`SettingsBundles`). They are
+/// read where they lie; nothing is copied.
 ///
 /// Promises:
 /// - The domain of a schema is its path with dots (`GSettingsPath`), where programs have their keys.
@@ -54,25 +55,36 @@ package final class MachineSchemas: Sendable {
   }
 
   private let directories: [String]
+  /// The preference interfaces, which count before schemas of GSettings.
+  private let bundles: SettingsBundles
   private let log: @Sendable (LogLine) -> Void
   private let state = Mutex(State())
 
   /// The file that `glib-compile-schemas` makes of all files of a directory, last.
   package static let compiled = "gschemas.compiled"
 
-  /// - Parameter directories: the directories of schemas, the one that counts first.
-  package init(_ directories: [String], log: @escaping @Sendable (LogLine) -> Void) {
+  /// - Parameters:
+  ///   - directories: the directories of schemas, the one that counts first.
+  ///   - bundles: those of preference interfaces (`SettingsBundles`).
+  package init(
+    _ directories: [String], bundles: [String] = [], log: @escaping @Sendable (LogLine) -> Void
+  ) {
     (self.directories, self.log) = (Array(directories.prefix(64)), log)
+    self.bundles = SettingsBundles(bundles)
   }
 
   /// The domains that have a schema.
-  package var domains: Set<DomainName> { Set(index.domains.keys) }
+  package var domains: Set<DomainName> { bundles.domains.union(index.domains.keys) }
 
-  /// Whether `manifest` may find something. Cost: a stat(2) for each directory, and a hash look-up.
-  package func has(_ name: DomainName) -> Bool { index.domain(name) != nil }
+  /// Whether `manifest` may find something. Cost: a stat(2) or two for each directory, and a
+  /// hash look-up.
+  package func has(_ name: DomainName) -> Bool {
+    index.domain(name) != nil || bundles.has(name)
+  }
 
   /// When the files of the domain's schemas last changed; nil: it has none.
   package func modified(of name: DomainName) -> Timestamp? {
+    if let modified = bundles.modified(of: name) { return modified }
     let index = index
     return index.domain(name).flatMap { domain in
       index.domains[domain]?.compactMap { index.directories[$0.directory].modified($0.id) }.max()
@@ -82,6 +94,7 @@ package final class MachineSchemas: Sendable {
   /// The manifest of a domain, or of the schema with that id; nil: there is none, or its file counts
   /// as none. A schema that only has children has a manifest without keys. `prefs_path` in it is the path of the keys.
   package func manifest(of name: DomainName) -> ValueDictionary? {
+    if let manifest = bundles.manifest(of: name) { return manifest }
     let index = index
     guard let domain = index.domain(name), let found = index.domains[domain],
       let path = GSettingsPath.path(of: domain.string)
