@@ -41,7 +41,8 @@ final class CurlHandle {
     set(CURLOPT_URL, url)
     set(CURLOPT_PROTOCOLS_STR, "http,https")
     set(CURLOPT_NOSIGNAL, 1)
-    set(CURLOPT_CONNECTTIMEOUT, 10)
+    // A server that authenticates hundreds of hosts answers the first bytes of TLS late.
+    set(CURLOPT_CONNECTTIMEOUT, max(10, (patience ?? 0) / 2))
     // The end of a request does not wait for a name server that does not answer.
     set(CURLOPT_QUICK_EXIT, 1)
     set(CURLOPT_TCP_KEEPALIVE, 1)

@@ -8,7 +8,7 @@ import SystemCalls
 /// One request is on its way at a time, beside the watch. A request that fails ends both, and after
 /// a pause the next server is tried: the pause is 0.2 s at first, doubles with each failure and is
 /// 60 s at most, each time cut by a random part, so that many hosts do not come back at the same
-/// moment. Where nothing came for 15 s, a question is sent; a server that does not answer it in 15 s
+/// moment. Before an authentication it is longer by up to what the last one took. Where nothing came for 15 s, a question is sent; a server that does not answer it in 15 s
 /// has failed. After a change of this machine's network it has 2 s for that, and a pause ends.
 /// Several answers in a row that only lead to another list are a failure too: the server
 /// never shows the account record, or has compacted the history at each watch.
@@ -87,7 +87,12 @@ public struct CloudSession: Sendable {
   private let endpoints: [String]
   private let password: String?
   private var endpoint = 0
+  /// The token, which is kept until a server refuses it: an authentication costs a server as
+  /// much as hundreds of other requests.
   private var token: String?
+  /// Milliseconds that the last authentication took: how long the server needs for all those who
+  /// came with it.
+  private var authenticationTime: Int64 = 0
   /// The requests that wait; the first one is on its way if `isCalling`.
   private var calls: [Call] = []
   private var isCalling = false
@@ -117,6 +122,7 @@ public struct CloudSession: Sendable {
   /// When `timeout` is due; nil: never.
   public var deadline: Instant? {
     if let pauseEnd { return pauseEnd }
+    if let renewal = timers.renewal { return renewal }
     return [timers.answer, isCalling ? silence : timers.heartbeat].compactMap { $0 }.min()
   }
 
@@ -195,9 +201,9 @@ public struct CloudSession: Sendable {
     guard let due = pauseEnd, due <= now else { return [] }
     (pauseEnd, began) = (nil, now)
     (timers, isWatching) = (Timers(), false)
-    (calls, isCalling, isRenewed, token) = ([], false, false, nil)
+    (calls, isCalling, isRenewed) = ([], false, false)
     (isConnected, troubles.refusals, troubles.detours) = (false, 0, 0)
-    guard coding.user == nil else {
+    guard coding.user == nil || token != nil else {
       calls = [.authenticate]
       return next()
     }
@@ -207,7 +213,7 @@ public struct CloudSession: Sendable {
 
   /// Sends the next request, unless one is on its way.
   private mutating func next() -> [Command] {
-    guard !isCalling, let call = calls.first else { return [] }
+    guard !isCalling, timers.renewal == nil, let call = calls.first else { return [] }
     isCalling = true
     callBegan = present
     switch call {
@@ -236,11 +242,13 @@ public struct CloudSession: Sendable {
       timers.answer = present.advanced(milliseconds: Timers.probe)
     }
     timers.isProbing = false
-    return [.call(url: url(path), body: body, token: token, patience: Self.patience)]
+    let patience = calls.first == .authenticate ? Self.longPatience : Self.patience
+    return [.call(url: url(path), body: body, token: token, patience: patience)]
   }
 
-  /// Seconds for which a request may make no progress.
-  private static let patience = 15
+  /// Seconds for which a request may make no progress, and for which an authentication may: a server
+  /// that hundreds of hosts ask at once needs a tenth of a second for each.
+  private static let (patience, longPatience) = (15, 120)
   /// Bytes that are sent within the time of a probe.
   private static let smallBody = 65_536
 
@@ -256,6 +264,11 @@ public struct CloudSession: Sendable {
   }
 
   private mutating func serveTimers(_ now: Instant, _ random: Double) -> [Command] {
+    if let due = timers.renewal {
+      guard due <= now else { return [] }
+      timers.renewal = nil
+      return next()
+    }
     if let due = timers.answer, due <= now {
       return fail("the server does not answer", now, random)
     }
@@ -310,10 +323,13 @@ public struct CloudSession: Sendable {
     }
     switch answer {
     case .failed(let code, let text):
-      if call != .authenticate, !isRenewed, Self.needsToken(status, code, text) { return renew() }
+      if call != .authenticate, !isRenewed, Self.needsToken(status, code, text) {
+        return renew(now, random)
+      }
       return fail(Self.sentence(status, text), now, random)
     case .token(let token):
       self.token = token
+      authenticationTime = Int64(now.milliseconds(after: callBegan))
       finishCall()
       guard !isConnected else { return next() }
       isConnected = true
@@ -401,19 +417,29 @@ public struct CloudSession: Sendable {
       case .event(let event, let unreadable):
         troubles.detours = 0
         commands += Self.events(event, unreadable, nil)
-      case .failed(_, let text): return commands + fail(text, now, random)
+      case .failed(let code, let text):
+        if Self.needsToken(200, code, text) { token = nil }
+        return commands + fail(text, now, random)
       case .alive, .token, .unfounded: break
       }
     }
     return commands
   }
 
-  /// Asks for a new token, and then sends the first request again.
-  private mutating func renew() -> [Command] {
+  /// Asks for a new token, and then sends the first request again. A server that was started anew
+  /// knows no token: where it was slow the last time, its hosts come one after the other.
+  private mutating func renew(_ now: Instant, _ random: Double) -> [Command] {
     (isCalling, isRenewed, token) = (false, true, nil)
     calls.insert(.authenticate, at: 0)
+    if authenticationTime >= Self.slowAuthentication {
+      let pause = Int64(Double(authenticationTime) * min(max(random, 0), 1))
+      timers.renewal = now.advanced(milliseconds: pause)
+    }
     return next()
   }
+
+  /// Milliseconds from which on an authentication tells of many hosts: alone it takes about 100.
+  private static let slowAuthentication: Int64 = 500
 
   /// Whether the server wants a new token: it no longer knows this one, which it keeps for 5
   /// minutes, or users or roles have changed since.
@@ -430,13 +456,23 @@ public struct CloudSession: Sendable {
 
   /// Milliseconds of the first pause, and of the longest.
   private static let pauses: ClosedRange<Int64> = 200...60_000
+  /// Milliseconds by which a pause is longer, at most, before an authentication.
+  private static let widest: Int64 = 120_000
 
   private mutating func fail(
     _ reason: String, _ now: Instant, _ random: Double
   ) -> [Command] {
     if isConnected, now.milliseconds(after: began) > 60_000 { troubles.failures = 0 }
     let longest = min(Self.pauses.upperBound, Self.pauses.lowerBound << min(troubles.failures, 20))
-    let pause = longest - Int64(Double(longest) / 2 * min(max(random, 0), 1))
+    if isCalling, calls.first == .authenticate {
+      authenticationTime = max(authenticationTime, Int64(now.milliseconds(after: callBegan)))
+    }
+    // The range of the pause: the more failures, the more hosts may fail together.
+    let share = min(0.5 + 0.05 * Double(troubles.failures), 0.9)
+    let shortest = Int64(Double(longest) * (1 - share))
+    let spread = coding.user == nil || token != nil ? 0 : min(authenticationTime, Self.widest)
+    let range = Double(longest + spread - shortest)
+    let pause = longest + spread - Int64(range * min(max(random, 0), 1))
     pauseEnd = now.advanced(milliseconds: pause)
     troubles.failures += 1
     let failed = endpoints[endpoint]

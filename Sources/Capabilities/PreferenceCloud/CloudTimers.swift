@@ -9,6 +9,8 @@ extension CloudSession {
     var heartbeat: Instant?
     /// When the request on its way must have been answered; nil: it has its own limit.
     var answer: Instant?
+    /// When a new token is asked for; nil: it need not wait.
+    var renewal: Instant?
     /// Whether the next request must be answered soon.
     var isProbing = false
     /// Whether people were told that the server does not answer.

@@ -120,6 +120,25 @@ import Testing
     }
   }
 
+  @Test("a server that asks for certificates lets in who has one, and nobody else")
+  func clientCertificates() throws {
+    try withMount { here, _ in
+      let good = Etcd.Certificates(in: here.root, name: "good")
+      let etcd = try Etcd(
+        in: here.root, certificates: good,
+        options: ["--client-cert-auth", "--trusted-ca-file", good.authority])
+      defer { etcd.stop() }
+      here.shell("mkdir -p $M/.prefs/places/cloud/d; echo 1 > $M/.prefs/places/cloud/d/K")
+      here.shell("defaults write prefsfs.cloud CAFile \(good.authority); \(Machines.connect(etcd))")
+      here.waitUntil("defaults cloud | grep -q '^not connected to https'")
+      here.shell(
+        "defaults write prefsfs.cloud CertFile \(good.certificate); "
+          + "defaults write prefsfs.cloud KeyFile \(good.key)")
+      here.waitUntil("defaults cloud sync 2")
+      #expect(here.shell("echo 2 > $M/d/K; defaults cloud sync; defaults cloud").status == 0)
+    }
+  }
+
   /// Requests share a connection until `disconnect`, and never use it afterwards.
   private static func checkConnections(
     _ here: Sandbox, _ etcd: Etcd, _ certificates: Etcd.Certificates

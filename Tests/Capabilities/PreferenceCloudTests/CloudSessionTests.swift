@@ -87,7 +87,8 @@ import Testing
     _ = session.handle(.timeout, now: now, random: 0)
     _ = session.perform([.list])
     _ = session.handle(.failed("no"), now: now, random: 1)
-    #expect(session.deadline?.milliseconds(after: now) == 30_000)
+    let shortest = try #require(session.deadline).milliseconds(after: now)
+    #expect((5900...6000).contains(shortest), "the range grows with failures")
   }
 
   @Test(
