@@ -98,6 +98,8 @@ let package = Package(
     module("Base/ManualPage"),
     // 1: domains, places, search list, changesets, the engine protocol
     module("Model/PreferenceModel", ["PropertyList", "SystemCalls"]),
+    // 2: the values of a domain, as programs read them that do not know preferences
+    module("Capabilities/EffectiveDocuments", ["PreferenceModel", "PropertyList"]),
     // 2: where a store is, and how its lists are read by threads that may wait
     module("Model/StoreAccess", model),
     // 2: what was changed, when and by whom
@@ -209,6 +211,9 @@ let package = Package(
     tests("Base/FuzzingTests", ["Fuzzing"]),
     tests("Base/PropertyListTests", ["PropertyList", "Support"]),
     tests("Model/PreferenceModelTests", ["PreferenceModel", "PropertyList"]),
+    tests(
+      "Capabilities/EffectiveDocumentsTests",
+      ["EffectiveDocuments", "PreferenceModel", "PropertyList", "Support"]),
     tests("Capabilities/PreferenceHistoryTests", ["PreferenceHistory", "Support"] + model),
     tests(
       "Capabilities/PreferenceSchemasTests", ["PreferenceSchemas", "PreferenceSchemaForms"] + model),

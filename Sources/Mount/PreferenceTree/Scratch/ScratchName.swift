@@ -1,3 +1,5 @@
+import PreferenceModel
+
 /// Tells which new files are tools' temporary and backup files: by their names together with the
 /// way in which they are made. Pure functions.
 ///

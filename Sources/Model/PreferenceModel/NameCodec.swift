@@ -1,12 +1,12 @@
 import PropertyList
 
 /// Encodes keys and domains as file names, and decodes them. Pure functions.
-enum NameCodec {
+package enum NameCodec {
   /// The most bytes that a file name may have (NAME_MAX).
-  static let longest = 255
+  package static let longest = 255
 
   /// What a file name stands for.
-  enum Meaning: Equatable {
+  package enum Meaning: Equatable {
     /// The key that `encode` gives this name.
     case key(Key)
     /// A key whose full name is too long. It can only be found by encoding the keys that exist.
@@ -18,7 +18,7 @@ enum NameCodec {
   }
 
   /// Returns the file name of a key. Cost: O(key).
-  static func encode(_ key: Key) -> String {
+  package static func encode(_ key: Key) -> String {
     let text = key.string
     if isPlain(text) { return text }
     if text.isEmpty { return "%" }
@@ -29,7 +29,7 @@ enum NameCodec {
   /// Returns the key of a name whose first character is escaped without need: `%66oo` is `foo`. Who
   /// escapes the first character means a key, so such a name can be used, although listings show the
   /// other one. nil for every other name.
-  static func keyOfEscaped(_ name: String) -> Key? {
+  package static func keyOfEscaped(_ name: String) -> Key? {
     guard name.hasPrefix("%"), let key = unescape(name), !key.string.isEmpty,
       encode(key) != name, escaped(key.string, withFirst: true).utf8.elementsEqual(name.utf8)
     else { return nil }
@@ -38,7 +38,7 @@ enum NameCodec {
 
   /// Returns the text of a key if it is a name by pattern, which `encode` escapes: `.hidden`. A file
   /// of that name may have become the key. nil for other keys, and for texts that no file name is.
-  static func patternName(of key: Key) -> String? {
+  package static func patternName(of key: Key) -> String? {
     let text = key.string
     guard isScratchPattern(text), text.utf8.count <= longest, text != ".", text != "..",
       !text.unicodeScalars.contains(where: mustEscape)
@@ -59,15 +59,8 @@ enum NameCodec {
     return name
   }
 
-  /// Returns a name that the kernel gives as a string; throws ENAMETOOLONG or EILSEQ.
-  static func validated(_ name: [UInt8]) throws(TreeError) -> String {
-    guard name.count <= longest else { throw .nameTooLong }
-    guard let text = String(utf8: name[...]) else { throw .notUTF8 }
-    return text
-  }
-
   /// Returns what the file name stands for. Cost: O(name).
-  static func decode(_ name: String) -> Meaning {
+  package static func decode(_ name: String) -> Meaning {
     if isPlain(name) { return .key(Key(name)) }
     guard let key = unescape(name) else { return isShortened(name) ? .shortened : .none }
     if encode(key).utf8.elementsEqual(name.utf8) { return .key(key) }
@@ -83,7 +76,7 @@ enum NameCodec {
   }
 
   /// Whether tools give such a name to temporary and backup files, whatever other files there are.
-  static func isScratchPattern(_ name: String) -> Bool {
+  package static func isScratchPattern(_ name: String) -> Bool {
     guard let first = name.utf8.first, let last = name.utf8.last else { return false }
     switch (first, last) {
     case (UInt8(ascii: "."), _), (UInt8(ascii: "#"), _), (_, UInt8(ascii: "~")): return true

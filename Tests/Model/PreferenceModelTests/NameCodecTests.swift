@@ -1,7 +1,7 @@
 import PropertyList
 import Testing
 
-@testable import PreferenceTree
+@testable import PreferenceModel
 
 @Suite("File names of keys") struct NameCodecTests {
   static let names: [(key: Key, name: String)] = [
