@@ -130,8 +130,8 @@ let package = Package(
     module(
       "Mount/PreferenceControl",
       [
-        "PreferenceSearch", "PreferenceDeclarations", "PreferenceHistory", "PreferenceSchemaForms",
-        "PreferenceSchemas", "StoreAccess",
+        "EffectiveDocuments", "PreferenceSearch", "PreferenceDeclarations", "PreferenceHistory",
+        "PreferenceSchemaForms", "PreferenceSchemas", "StoreAccess",
       ] + model),
     // 3: frames and messages
     module("Client/PreferenceProtocol", ["StoreAccess"] + model),
@@ -159,8 +159,9 @@ let package = Package(
     module(
       "Commands/DefaultsCommand",
       [
-        "PreferenceClient", "PreferenceCloud", "PreferenceControl", "PreferenceDeclarations",
-        "PreferenceHistory", "PreferenceSchemaForms", "PreferenceSchemas", "PreferenceSearch",
+        "EffectiveDocuments", "PreferenceClient", "PreferenceCloud", "PreferenceControl",
+        "PreferenceDeclarations", "PreferenceHistory", "PreferenceSchemaForms", "PreferenceSchemas",
+        "PreferenceSearch",
         "StoreAccess", "CLinux", "ManualPage",
       ] + model),
     // 5: carries changes between a store and the servers of its cloud

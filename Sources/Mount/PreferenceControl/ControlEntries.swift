@@ -14,6 +14,7 @@ extension StoreControl {
       "places": ControlEntry(.directory(directory(of: places))),
       "domains": tree(.dictionary, DocumentContents(search: search)),
       "suites": tree(.string, SuiteContents(search: search)),
+      "effective": effective,
       "declared": declarations(in: nil),
       "search": searches, "explain": explanations, "describe": descriptions, "schemas": schemas,
       "history": histories, "at": moments,
@@ -55,6 +56,14 @@ extension StoreControl {
 
   private func tree(of place: Place) -> ControlEntry {
     ControlEntry(.tree(ControlRoot(isFlat: place == .arguments) { self.engine(of: place) }))
+  }
+
+  /// `effective`: what programs read, as documents. Their watchers are told at once: a short delay
+  /// makes one event of several changes.
+  private var effective: ControlEntry {
+    var root = ControlRoot(of: .data) { [search] in WholeEngine(EffectiveContents(search: search)) }
+    root.eventDelay = 10
+    return ControlEntry(.tree(root))
   }
 
   private func declarations(in place: Place?) -> ControlEntry {

@@ -238,9 +238,11 @@ public struct TreeOptions: Sendable {
   /// `-o schemas=off`: schemas do not refuse what is written.
   public var judges = true
   /// Whether the text of a file is made anew after each change of many keys. Its events are then
-  /// announced a second later, once for all changes, and only if the kernel knows the file. The
-  /// control directory sets it, for documents, kept suites and declarations.
+  /// announced later, once for all changes, and only if the kernel knows the file. The control
+  /// directory sets it, for documents, kept suites and declarations.
   public var isGenerated = false
+  /// How much later, in milliseconds.
+  public var eventDelay: Int64 = 1000
   /// The type that text is read as, for every key of the tree, new ones too; nil: each key has its
   /// own. No mount option sets it: the control directory does, for documents, kept suites and
   /// declarations.
