@@ -52,6 +52,9 @@ enum Manual {
     Form("import-from dconf|gsettings [FILE]", "prints other preferences as a document for apply"),
     Form(
       "export --as dconf [DOMAIN...]", "prints domains of GSettings as `dconf load /` reads them"),
+    Form(
+      "export --effective --as FORM [--global] DOMAIN [FILE]",
+      "writes what programs read as json, plist, env or ini"),
     Form("gsettings on|off", "whether programs that use GSettings keep preferences in the mount"),
     Form("describe DOMAIN [KEY]", "says what a domain's schema says of its keys"),
     Form("describe -k WORD", "names the keys whose schemas say something about the word"),
@@ -172,6 +175,11 @@ enum Manual {
     A key that an administrator forces, in a list or in a configuration profile (*.mobileconfig),
     cannot be written. read, export and find show the user's own lists alone; explain shows every
     place that has a key, and which value programs read.
+
+    export --effective writes the values that programs read of a domain, from all places: as JSON, as
+    a property list, as variables for EnvironmentFile= of systemd and for a shell, or as an INI file.
+    Comments name keys that such a file cannot hold. A domain that does not exist is an empty file.
+    Keys that only the global domain has are added with --global.
 
     If a file system, such as the home's, does not answer a single call for 5 s, defaults ends with
     status 1, and names it.

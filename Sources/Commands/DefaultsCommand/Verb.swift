@@ -56,7 +56,7 @@ enum Verb: String, CaseIterable {
     case .undeclare: return ["--place", "--dry-run"]
     case .declared: return ["--drift", "--json", "--place", "--for"]
     case .schema: return ["--into"]
-    case .export: return ["--as"]
+    case .export: return ["--as", "--effective", "--global"]
     case .help: return ["--man"]
     case .profiles: return ["--effect", "--for"]
     default: return []

@@ -21,6 +21,7 @@ import Testing
     catalogue + "PreferencesOfMachines.md",
     catalogue + "PreferencesOfManyMachines.md",
     catalogue + "GSettingsPrograms.md",
+    catalogue + "ProgramsThatReadFiles.md",
     contract + "TextOfValues.md",
     contract + "ScratchFiles.md",
     contract + "ControlDirectory.md",

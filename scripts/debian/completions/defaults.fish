@@ -13,7 +13,7 @@ function __defaults_words
         end
         switch $word
             case -currentHost --apple-text --json --plist --path --sync --dry-run --force --effective \
-                    --all --over --skip --merge --drift --effect
+                    --global --all --over --skip --merge --drift --effect
             case -host -app --for --at --as --since --until --by --via --place --into
                 set skip 1
             case '*'

@@ -1,3 +1,4 @@
+import EffectiveDocuments
 import Glibc
 import PreferenceModel
 import PropertyList
@@ -63,8 +64,14 @@ enum Import {
 /// another system reads them.
 enum Export {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
-    if let system = try arguments.remove(option: "--as") {
-      guard system == "dconf" else { throw .mistake("export --as is for dconf, not \(system)") }
+    let form = try arguments.remove(option: "--as")
+    if arguments.remove("--effective") { return try ExportEffective.run(form, &arguments) }
+    if let form {
+      guard form == "dconf" else {
+        throw .mistake(
+          DocumentForm(rawValue: form) == nil
+            ? "export --as is for dconf, not \(form)" : "export --as \(form) needs --effective")
+      }
       return try ExportDconf.run(&arguments)
     }
     let target = try Target(&arguments)
@@ -78,8 +85,13 @@ enum Export {
     }
     let list = Value.dictionary(values)
     if path == "-" { return Output.write(Document.anyXML(list.inWholeSeconds)) }
+    try write(Document.binary(list), to: path)
+  }
+
+  /// Writes the bytes to a file that the command line names.
+  static func write(_ bytes: [UInt8], to path: String) throws(Refusal) {
     do throws(SystemError) {
-      try Files.write(Document.binary(list), to: path)
+      try Files.write(bytes, to: path)
     } catch {
       throw Refusal(message: "Could not write to \(path); exiting", detail: "\(error)")
     }
