@@ -14,10 +14,14 @@ public final class Sandbox: Sendable {
     var template = Array("/tmp/prefsfs-test-\(getpid())-XXXXXX".utf8CString)
     guard let path = mkdtemp(&template) else { throw POSIXError(.EIO) }
     root = String(cString: path)
-    for directory in ["config/ByHost", "state", "system/managed", "mount", "mount2", "home"] {
+    for directory in [
+      "config/ByHost", "state", "system/managed", "mount", "mount2", "home", "programs",
+    ] {
       try FileManager.default.createDirectory(
         atPath: "\(root)/\(directory)", withIntermediateDirectories: true)
     }
+    try FileManager.default.createSymbolicLink(
+      atPath: "\(programs)/prefs", withDestinationPath: Program.beside("defaults"))
   }
 
   /// The directory of the user's lists (XDG_CONFIG_HOME).
@@ -31,6 +35,9 @@ public final class Sandbox: Sendable {
 
   /// The mount point of a test's second mount.
   public var secondMountPoint: String { root + "/mount2" }
+
+  /// The directory of `prefs`, which is a link to the `defaults` that was built with the tests.
+  public var programs: String { root + "/programs" }
 
   /// The environment of programs that run in the sandbox.
   public var environment: [String: String] {
@@ -55,16 +62,16 @@ public final class Sandbox: Sendable {
     environment["PREFSD"] = Program.beside("prefsd")
     environment["PROBE"] = Program.beside("prefs-probe")
     environment["SAMPLE"] = Program.beside("prefs-sample")
-    // `defaults` is the one that was built with the tests.
+    // `defaults` is the one that was built with the tests, and `prefs` the same.
     let directory = URL(fileURLWithPath: Program.path).deletingLastPathComponent().path
-    environment["PATH"] = "\(directory):\(environment["PATH"] ?? "/usr/bin:/bin")"
+    environment["PATH"] = "\(programs):\(directory):\(environment["PATH"] ?? "/usr/bin:/bin")"
     return environment
   }
 
   /// Runs a shell command line in the sandbox, with bash, to its end. `$M` and `$M2` are the mount
   /// points, and `$C` is the directory of the user's lists. `$PREFSFS`, `$PREFSD`, `$PROBE` and
-  /// `$SAMPLE` are programs that were built with the tests, and so is `defaults`. After five
-  /// minutes it is killed, and the status is 137: a command that hangs fails its test.
+  /// `$SAMPLE` are programs that were built with the tests, and so are `defaults` and `prefs`.
+  /// After five minutes it is killed, and the status is 137: a command that hangs fails its test.
   @discardableResult
   public func shell(_ command: String) -> Outcome {
     Program.run(

@@ -4,7 +4,8 @@ public struct ManualPage: Sendable {
   public struct Form: Sendable {
     /// What the user types, or a file name.
     public let words: String
-    let meaning: String
+    /// The explanation.
+    public let meaning: String
 
     /// Creates a form.
     /// - Parameters:
@@ -22,6 +23,16 @@ public struct ManualPage: Sendable {
 
     /// Creates a section.
     public init(_ title: String, _ forms: [Form]) { (self.title, self.forms) = (title, forms) }
+
+    /// The section in a help: its title, and a line for each form.
+    public var help: String {
+      let width = min(30, (forms.map(\.words.utf8.count).max() ?? 0) + 2)
+      let lines = forms.map { form in
+        let space = String(repeating: " ", count: max(2, width - form.words.utf8.count))
+        return "  \(form.words)\(space)\(form.meaning)\n"
+      }
+      return "\(title):\n\(lines.joined())"
+    }
   }
 
   /// The release that the pages are of, as the programs' versions say it, and its day.
@@ -35,6 +46,8 @@ public struct ManualPage: Sendable {
   private let sections: [Section]
   private let files: Section
   private let related: [String]
+  private let overview: [Section]?
+  private let closing: String?
 
   /// Creates a page.
   /// - Parameters:
@@ -43,26 +56,23 @@ public struct ManualPage: Sendable {
   ///   - description: paragraphs, separated by empty lines. The help does not show them.
   ///   - files: the files of the program. The help does not show them.
   ///   - related: other pages, e.g. `fusermount3(1)`.
+  ///   - overview: what the help shows in the place of `sections`; nil: it shows those.
+  ///   - closing: the last lines of the help; nil: it has none.
   public init(
     _ name: String, _ summary: String, synopsis: String, description: String,
-    sections: [Section], files: [Form], related: [String]
+    sections: [Section], files: [Form], related: [String], overview: [Section]? = nil,
+    closing: String? = nil
   ) {
     (self.name, self.summary, self.synopsis) = (name, summary, synopsis)
     (self.description, self.sections) = (description, sections)
     (self.files, self.related) = (Section("Files", files), related)
+    (self.overview, self.closing) = (overview, closing)
   }
 
   /// The text of the help.
   public var help: String {
     let first = summary.prefix(1).uppercased() + summary.dropFirst()
-    let parts = sections.map { section in
-      let width = min(30, (section.forms.map(\.words.utf8.count).max() ?? 0) + 2)
-      let lines = section.forms.map { form in
-        let space = String(repeating: " ", count: max(2, width - form.words.utf8.count))
-        return "  \(form.words)\(space)\(form.meaning)\n"
-      }
-      return "\(section.title):\n\(lines.joined())"
-    }
+    let parts = (overview ?? sections).map(\.help) + (closing.map { [$0 + "\n"] } ?? [])
     return "usage: \(synopsis)\n\n\(first).\n\n\(parts.joined(separator: "\n"))"
   }
 

@@ -62,6 +62,17 @@ struct DeclareArguments {
   }
 }
 
+extension DeclareArguments {
+  /// What the help says of the options.
+  static let forms: [VerbManual.Form] = [
+    .init("--merge", "dictionaries are declared member by member (RFC 7396), not as a whole"),
+    .init("--over NAME", "takes precedence over declaration NAME, whose values return after it"),
+    .init("--place PLACE", "managed, any-user, user or host"),
+    .init("--force", "sets what a schema refuses"),
+    .init("--dry-run", "only says what would be done"),
+  ]
+}
+
 extension ValueDictionary {
   /// Another document over this one: the other one's values win.
   /// - Parameter depth: in how many levels of dictionaries both stay.

@@ -4,7 +4,7 @@ import PropertyList
 import SystemCalls
 
 /// The `defaults` command: the verbs of the command of macOS, with its messages and exit statuses,
-/// and further verbs of this project.
+/// and further verbs of this project. Started as `prefs` it is the same with another help.
 ///
 /// It is a client of the store. When it returns, every mount and every program of the user reads
 /// what it wrote. It reads the first of the user's own places that has the key: the cloud, the list
@@ -25,7 +25,7 @@ public enum DefaultsCommand {
   public static func run(_ words: [String]) -> Int32 {
     Inheritance.occupyStandardStreams()
     CallWatch.begin { sentence in
-      Output.write(line: "defaults: \(sentence)", to: .errors)
+      Output.note(sentence)
       _exit(1)
     }
     var verb: Verb?
@@ -33,13 +33,7 @@ public enum DefaultsCommand {
       guard CommandLine.isUTF8 else {
         throw Refusal("An argument is not UTF-8; nothing was done")
       }
-      let (options, rest) = try Options.parse(words)
-      guard let name = rest.first else { throw .mistake("a verb is missing") }
-      guard let found = Verb(name) else { throw .mistake(Verb.absence(of: name)) }
-      verb = found
-      var arguments = Arguments(rest.dropFirst(), options)
-      try arguments.parseOptions(of: found)
-      let status = try found.run(&arguments)
+      let status = try carryOut(words, &verb)
       if let errno = Output.failure.withLock({ $0 }), errno.rawValue != EPIPE {
         throw Refusal("Could not write to standard output: \(errno)")
       }
@@ -47,6 +41,20 @@ public enum DefaultsCommand {
     } catch {
       return error.report(verb)
     }
+  }
+
+  /// Carries out the verb of a command line.
+  /// - Parameter verb: becomes the verb, as soon as it is known.
+  private static func carryOut(_ words: [String], _ verb: inout Verb?) throws(Refusal) -> Int32 {
+    if words.isEmpty { return try WithoutVerb.run() }
+    let (options, rest) = try Options.parse(words)
+    guard let name = rest.first else { throw .mistake("a verb is missing") }
+    guard let found = Verb(name) else { throw .mistake(Verb.absence(of: name)) }
+    verb = found
+    var arguments = Arguments(rest.dropFirst(), options)
+    if arguments.first == "--help" { return HelpVerb.show(found) }
+    try arguments.parseOptions(of: found)
+    return try found.run(&arguments)
   }
 }
 
@@ -65,7 +73,7 @@ extension Verb {
     case .export: try Export.run(&arguments)
     case .domains: try Domains.run(&arguments)
     case .find: try Find.run(&arguments)
-    case .help: Output.write(arguments.first == "--man" ? Manual.page.troff : Manual.page.help)
+    case .help: return try HelpVerb.run(&arguments)
     case .hostIdentifier: try Domains.printHostIdentifier(&arguments)
     case .explain: try Explain.run(&arguments)
     case .watch: try Watch.run(&arguments)
@@ -100,7 +108,7 @@ extension Refusal {
   /// - Returns: the exit status.
   func report(_ verb: Verb? = nil) -> Int32 {
     if !message.isEmpty { Output.log(message) }
-    if let detail { Output.write(line: "defaults: \(detail)", to: .errors) }
+    if let detail { Output.note(detail) }
     if message.isEmpty { Output.write(detail == nil ? Manual.page.help : Manual.usage(of: verb)) }
     return status
   }

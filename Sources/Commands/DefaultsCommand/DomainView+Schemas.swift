@@ -35,7 +35,6 @@ extension DomainView {
   /// Says which key may have been meant, if the schema does not have this one.
   func hint(_ key: Key) {
     guard let schema, schema[key] == nil, let near = schema.nearName(to: key) else { return }
-    Output.write(
-      line: "defaults: \(target.name) has no key \(key); did you mean \(near)?", to: .errors)
+    Output.note("\(target.name) has no key \(key); did you mean \(near)?")
   }
 }

@@ -47,7 +47,7 @@ struct StoreView {
   ) throws(EngineError) {
     self.surroundings = surroundings
     let client = try StoreClient(clientOf: surroundings, isBrief: isBrief, via: via) {
-      Output.write(line: "defaults: \($0)", to: .errors)
+      Output.note("\($0)")
     }
     // It stays until the process ends: releasing what it has would only cost time.
     _ = Unmanaged.passRetained(client)

@@ -100,7 +100,7 @@ struct HistoryArguments {
   mutating func history(of store: StoreView) throws(EngineError) -> HistoryContents {
     let history = try HistoryReader(store.places).read()
     if history.isOff {
-      Output.write(line: "defaults: the history is off (prefsfs History)", to: .errors)
+      Output.note("the history is off (prefsfs History)")
     }
     filter.busy = filter.isAll ? [] : history.busyKeys()
     return history
@@ -116,4 +116,16 @@ extension HistoryContents {
     let what = "\(left) change\(left == 1 ? "" : "s") of keys that hold a program's state"
     return "# left out: \(what) (--all)"
   }
+}
+
+extension HistoryArguments {
+  /// What the help says of the filters.
+  static let forms: [VerbManual.Form] = [
+    .init(
+      "--since, --until TIME", "a number, ISO 8601, a day (UTC), yesterday, now, -2h (s, m, h, d)"),
+    .init("--by NAME", "changes of that program (its path or its name), or unit"),
+    .init("--via WAY", "mount, command, library, list, profile, once, cloud, undo, declaration"),
+    .init("--all", "also what programs keep for themselves, such as frames of windows"),
+    .init("--place PLACE", "managed, managed-for/USER, cloud, host, user, any-user"),
+  ]
 }

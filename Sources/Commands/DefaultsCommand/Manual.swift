@@ -1,106 +1,89 @@
 import ManualPage
 
-/// The text of `defaults help` and of the manual page defaults(1).
+/// The texts of `defaults help` and `prefs help`, of the manual pages defaults(1) and prefs(1), and
+/// of `VERB --help`.
 enum Manual {
   typealias Form = ManualPage.Form
+  typealias Section = ManualPage.Section
 
-  static let page = ManualPage(
+  /// The page of the name by which the program was started.
+  static var page: ManualPage { CommandName.current == .prefs ? prefs : defaults }
+
+  /// Apple's command.
+  static let defaults = ManualPage(
     "defaults", "read and write the user's preferences",
-    synopsis: "defaults [--apple-text] [-currentHost | -host HOST] VERB ...",
-    description: description,
+    synopsis: "defaults \(options) VERB ...",
+    description: ManualText.defaults,
     sections: [
-      ManualPage.Section("Verbs", apple),
-      ManualPage.Section("Verbs beyond those of macOS", ours),
-      ManualPage.Section("Domains", domains), ManualPage.Section("Values", values),
-      ManualPage.Section("Options of apply --as", declarations),
-      ManualPage.Section("Filters of history and undo", filters),
-      ManualPage.Section("Exit status", statuses),
+      Section("Verbs", Verb.shown(by: .defaults).flatMap(\.manual.apple)),
+      Section("Domains", domains), Section("Values", values),
+      Section("Exit status", appleStatuses),
     ],
-    files: files, related: ["prefsfs(1)"])
+    files: files, related: ["prefs(1)", "prefsfs(1)"],
+    closing: "`prefs help` has the others, such as explain, history and undo; they work here too.")
+
+  /// All verbs, in groups. The help has a line for each, and the page each of their command lines.
+  static let prefs = ManualPage(
+    "prefs", "look at preferences, change them, and take changes back",
+    synopsis: "prefs \(options) [VERB ...]",
+    description: ManualText.prefs,
+    sections: groups { $0.manual.forms } + [
+      Section("Domains", domains), Section("Values", values),
+      Section("Options of several verbs", common),
+      Section("Options of apply --as", DeclareArguments.forms),
+      Section("Filters of history, undo and record", HistoryArguments.forms),
+      Section("Exit status", statuses),
+    ],
+    files: files, related: ["defaults(1)", "preferences(7)", "prefsfs(1)", "prefsd(8)"],
+    overview: groups { [Form($0.name, $0.manual.summary)] },
+    closing: "`prefs VERB --help` explains a verb, with an example.")
+
+  private static let options = "[--apple-text] [-currentHost | -host HOST]"
+
+  /// A section for each group of verbs.
+  private static func groups(_ forms: (Verb) -> [Form]) -> [Section] {
+    VerbManual.Group.allCases.map { group in
+      let verbs = Verb.shown(by: .prefs).filter { $0.manual.group == group }
+      return Section(group.rawValue, verbs.flatMap(forms))
+    }
+  }
+
+  // MARK: - One verb
 
   /// The line that says how the verb is called, and where to read more.
   static func usage(of verb: Verb?) -> String {
-    let words = (apple + ours).map(\.words).first { words in
-      words.split(separator: " ").first?.lowercased() == verb?.rawValue
+    guard let verb else {
+      let name = CommandName.current.rawValue
+      return "usage: \(name) \(options) VERB ...    (more: \(name) help)\n"
     }
-    let form = words ?? verb?.rawValue ?? "[--apple-text] [-currentHost | -host HOST] VERB ..."
-    return "usage: defaults \(form)    (more: defaults help)\n"
+    let name = name(for: verb, .current)
+    let words = verb.manual.forms.first?.words ?? verb.name
+    return "usage: \(name) \(words)    (more: \(name) \(verb.name) --help)\n"
   }
 
-  private static let apple = [
-    Form("read [DOMAIN [KEY]]", "shows all domains, one, or a key's value"),
-    Form("read-type DOMAIN KEY", "shows the type of a key's value"),
-    Form("write DOMAIN KEY VALUE", "sets a key"),
-    Form("write DOMAIN DICTIONARY", "sets these keys of a domain and removes all others"),
-    Form("rename DOMAIN OLD NEW", "gives a key another name"),
-    Form("delete DOMAIN [KEY]", "removes a key, or the domain; also: remove, delete-all"),
-    Form("import DOMAIN FILE", "sets the keys of a property list (-: standard input)"),
-    Form("export DOMAIN FILE", "writes the domain as a binary list (-: XML on output)"),
-    Form("domains", "names the domains, without the global one"),
-    Form("find WORD", "shows keys whose name, text or domain contains the word"),
-    Form("printHostIdentifier", "shows the identifier of this host in ByHost file names"),
-    Form("help [--man]", "shows this text, or the manual page as troff"),
-  ]
+  /// The explanation of a verb.
+  /// - Parameter program: the name by which the program was started.
+  static func help(of verb: Verb, as program: CommandName) -> String {
+    let (manual, name) = (verb.manual, name(for: verb, program))
+    let forms = manual.forms.map { "  \(name) \($0.words)\n      \($0.meaning)\n" }
+    let options = manual.options.isEmpty ? nil : Section("Options", manual.options).help
+    let lines = manual.example.split(separator: "\n").map { line in
+      "  " + (line.hasPrefix("$ prefs ") ? "$ \(name) \(line.dropFirst(8))" : line) + "\n"
+    }
+    let text = manual.text.isEmpty ? nil : manual.text + "\n"
+    return ["Usage:\n" + forms.joined(), text, options, "Example:\n" + lines.joined()].compactMap {
+      $0
+    }
+    .joined(separator: "\n")
+  }
 
-  private static let ours = [
-    Form(
-      "explain [--json] [--for USER] DOMAIN KEY",
-      "shows every place that has the key; * marks what is read"),
-    Form(
-      "read --effective [--json] [--for USER] [DOMAIN]",
-      "shows what counts, from where, whether it is forced"),
-    Form("import-from dconf|gsettings [FILE]", "prints other preferences as a document for apply"),
-    Form(
-      "export --as dconf [DOMAIN...]", "prints domains of GSettings as `dconf load /` reads them"),
-    Form(
-      "export --effective --as FORM [--global] DOMAIN [FILE]",
-      "writes what programs read as json, plist, env or ini"),
-    Form("gsettings on|off", "whether programs that use GSettings keep preferences in the mount"),
-    Form("describe DOMAIN [KEY]", "says what a domain's schema says of its keys"),
-    Form("describe -k WORD", "names the keys whose schemas say something about the word"),
-    Form("changed [DOMAIN]", "shows what is set and is not the default"),
-    Form("lint [FILE...]", "complains about values that do not fit the schemas of their domains"),
-    Form("schema swift|markdown|json DOMAIN", "prints typed keys, a page, or a JSON Schema"),
-    Form("schema import FILE... [--into DIR]", "makes schemas of GSettings XML"),
-    Form("complete verbs|options|domains|keys|values ...", "prints candidates for a shell"),
-    Form("check [PATH...]", "complains about lists, profiles and documents that do not count"),
-    Form("read --json|--plist ...", "shows values as JSON, or as XML (dates in seconds)"),
-    Form("read --at TIME DOMAIN [KEY]", "shows values as they were then"),
-    Form(
-      "read --at|history|profiles|declared --for USER",
-      "about that user, with the user's rights (root)"),
-    Form("watch [DOMAIN [KEY]]", "shows each change of a value that programs read"),
-    Form("history [DOMAIN [KEY]] [FILTER...]", "shows what was changed, when, and by whom"),
-    Form("history forget DOMAIN [KEY]", "removes values from the history for good"),
-    Form("undo NUMBER|FILTER... [HOW...]", "takes changes back, all or none of them"),
-    Form("diff TIME TIME [DOMAIN [KEY]]", "shows what is different at the second moment"),
-    Form("record --since TIME [FILTER...]", "prints what makes the changes again"),
-    Form("record [--as FORM] [-- CMD...]", "the same, while CMD runs, or until Ctrl-C"),
-    Form("apply [--dry-run] FILE", "sets all that {DOMAIN: {KEY: VALUE}} declares, or nothing"),
-    Form(
-      "apply --as NAME [HOW...] FILE...",
-      "NAME declares exactly this; what it gave before goes back"),
-    Form("undeclare [--dry-run] NAME", "takes back what the declaration gave"),
-    Form(
-      "declared [--drift] [--json]", "names the declarations; what was changed since, and by whom"),
-    Form(
-      "suites DOMAIN [add|remove NAME]", "shows or changes its kept suites, last searched first"),
-    Form(
-      "profiles [check [--effect [--for USER]]|show FILE]",
-      "shows what configuration profiles set, or would set"
-    ),
-    Form("cloud [status]", "says whether this machine is connected to a cloud"),
-    Form("cloud login USER [URL...]", "connects it, with the password from standard input"),
-    Form("cloud logout", "disconnects it"),
-    Form("cloud add|remove DOMAIN KEY...", "moves keys to the cloud, or back; KEY may have a *"),
-    Form("cloud sync [SECONDS]", "returns when both sides have the same"),
-    Form("cloud log [NUMBER]", "shows values that lost to those of other machines"),
-    Form("cloud restore NUMBER", "sets the key to such a value again"),
-    Form("write|rename|import|apply --force ...", "sets what the schema of the domain refuses"),
-    Form("write|delete|... --sync ...", "returns when the list on the disk has the change"),
-    Form("synchronize [DOMAIN]", "returns when the lists on the disk have all changes"),
-    Form("read|write|delete --path ...", "KEY is a path into a value: Key:Sub:0"),
-  ]
+  /// The name by which the help calls the verb: `prefs`, unless it is Apple's and the user calls it
+  /// so.
+  private static func name(for verb: Verb, _ program: CommandName) -> String {
+    (verb.isApple ? program : .prefs).rawValue
+  }
+
+  // MARK: - Sections
 
   private static let domains = [
     Form("NAME", "a domain of the user's, e.g. com.example.editor"),
@@ -121,31 +104,27 @@ enum Manual {
     Form("-dict, -dict-add K V...", "a dictionary; adds pairs to the present one"),
   ]
 
-  private static let declarations = [
-    Form("--merge", "dictionaries are declared member by member (RFC 7396), not as a whole"),
-    Form("--over NAME", "takes precedence over declaration NAME, whose values return after it"),
-    Form("--place PLACE", "managed, any-user, user or host; also for undeclare and declared"),
-    Form("--force", "sets what a schema refuses"),
-    Form("--dry-run", "only says what would be done; also for undeclare"),
-  ]
-
-  private static let filters = [
-    Form(
-      "--since, --until TIME", "a number, ISO 8601, a day (UTC), yesterday, now, -2h (s, m, h, d)"),
-    Form("--by NAME", "changes of that program (its path or its name), or unit"),
-    Form("--via WAY", "mount, command, library, list, profile, once, cloud, undo, declaration"),
-    Form("--all", "also what programs keep for themselves, such as frames of windows"),
-    Form("--place PLACE", "managed, managed-for/USER, cloud, host, user, any-user"),
-    Form("--json", "history, diff: a line of JSON for each change"),
+  private static let common = [
+    Form("--apple-text", "read, find, domains, watch, explain, apply: escapes all but ASCII"),
+    Form("--force", "write, rename, import, apply: sets what the schema of the domain refuses"),
+    Form("--for USER", "read, explain, history, profiles, declared: about that user (root)"),
+    Form("--json", "history, diff, explain, declared: a line of JSON for each entry"),
+    Form("--path", "read, read-type, write, delete: KEY is a path into a value: Key:Sub:0"),
+    Form("--sync", "write, rename, delete, import: waits for the list on the disk"),
     Form("--as FORM", "record: commands, apply, ansible or profile"),
-    Form("--dry-run", "undo: only says what would be done"),
     Form("--over", "undo: takes later changes of the same keys back, too"),
     Form("--skip", "undo: leaves keys alone that were changed later, or are forced"),
+    Form("--dry-run", "apply, undeclare, undo: only says what would be done"),
+  ]
+
+  private static let appleStatuses = [
+    Form("0", "done"), Form("1", "not done; standard error says why"),
+    Form("255", "the command line is wrong; nothing was done"),
   ]
 
   private static let statuses = [
     Form("0", "done; apply: everything was as declared already"),
-    Form("1", "not done; standard error says why; check, profiles check: something is wrong"),
+    Form("1", "not done; standard error says why; check, lint, profiles check: something is wrong"),
     Form(
       "2", "apply: something was changed, or would be (--dry-run); declared --drift: there is some"),
     Form("255", "the command line is wrong; nothing was done"),
@@ -158,35 +137,4 @@ enum Manual {
     Form("~/.local/state/prefsfs", "journal, keys of the cloud; or in $XDG_STATE_HOME"),
     Form("/etc/preferences", "the machine's lists; in managed, forced lists and profiles"),
   ]
-
-  private static let description = """
-    defaults reads and writes preferences: the property lists of NSUserDefaults and CFPreferences,
-    which prefsfs(1) shows as files. Its verbs, messages and exit statuses are those of defaults on
-    macOS. When it returns, every mount and every program of the user reads what it has written.
-
-    It reads and writes the user's own lists. A key that is in the cloud it reads and writes there.
-    If the list of this host has a key, it reads the key there, and writes it to that list and to
-    the user's other list in one step, so that programs read what was written. -currentHost selects
-    the list of this host alone, and a path selects the list with that path.
-
-    Lists are rewritten within a second. defaults waits for that with --sync, with DEFAULTS_SYNC=1
-    in the environment, and if the list was named by its path.
-
-    A key that an administrator forces, in a list or in a configuration profile (*.mobileconfig),
-    cannot be written. read, export and find show the user's own lists alone; explain shows every
-    place that has a key, and which value programs read.
-
-    export --effective writes the values that programs read of a domain, from all places: as JSON, as
-    a property list, as variables for EnvironmentFile= of systemd and for a shell, or as an INI file.
-    Comments name keys that such a file cannot hold. A domain that does not exist is an empty file.
-    Keys that only the global domain has are added with --global.
-
-    If a file system, such as the home's, does not answer a single call for 5 s, defaults ends with
-    status 1, and names it.
-
-    -host accepts only this host. prefsd, which owns the store, must be in PATH or beside
-    defaults.
-
-    Text is printed as UTF-8. With --apple-text it is escaped as on macOS.
-    """
 }

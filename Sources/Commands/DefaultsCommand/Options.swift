@@ -50,7 +50,7 @@ struct Options {
       }
       rest.removeFirst()
     }
-    throw words.isEmpty ? Refusal.usage : Refusal.mistake("a verb is missing")
+    throw .mistake("a verb is missing")
   }
 
   /// Throws unless the name is one of this host. The lists of other hosts are in the same

@@ -33,6 +33,11 @@ enum Output {
     write(text.split(separator: "\n").map { $0.drop { $0 == " " } }.joined() + "\n")
   }
 
+  /// Writes a line to standard error behind the name by which the program was started.
+  static func note(_ line: String) {
+    write(line: "\(CommandName.current.rawValue): \(line)", to: .errors)
+  }
+
   static func write(_ bytes: [UInt8], to stream: Stream = .output) {
     var rest = bytes[...]
     while !rest.isEmpty {
@@ -58,10 +63,14 @@ enum Output {
     thread?.detach()
   }
 
-  /// Writes a message to standard error in the form of NSLog, with
-  /// `2026-11-21 07:20:00.123 defaults[pid:tid] ` before it. The thread is the main thread, whose
-  /// number is the number of the process.
+  /// Writes a message to standard error: `defaults` in the form of NSLog, with
+  /// `2026-11-21 07:20:00.123 defaults[pid:tid] ` before it, `prefs` behind its name. The thread is
+  /// the main thread, whose number is the number of the process.
   static func log(_ message: String) {
+    if CommandName.current == .prefs {
+      let text = message.drop { $0 == "\n" }
+      return write("prefs: \(text)\(text.hasSuffix("\n") ? "" : "\n")", to: .errors)
+    }
     var now = timespec()
     clock_gettime(CLOCK_REALTIME, &now)
     var fields = tm()

@@ -1,4 +1,4 @@
-/// A verb of the `defaults` command.
+/// A verb of the commands `defaults` and `prefs`.
 enum Verb: String, CaseIterable {
   case read, readType = "read-type", write, rename, delete, deleteAll = "delete-all"
   case `import`, export, domains, find, help
@@ -8,20 +8,42 @@ enum Verb: String, CaseIterable {
   case importFrom = "import-from"
   case describe, changed, lint, schema, complete, gsettings
 
-  /// Creates the verb with the name, without regard to case; `remove` is `delete`.
+  /// Creates the verb with the name, without regard to case; `remove` is `delete`, and `--help` and
+  /// `-h` are `help`.
   init?(_ name: String) {
     let name = name.lowercased()
-    self.init(rawValue: name == "remove" ? "delete" : name)
+    let others = ["remove": "delete", "--help": "help", "-h": "help"]
+    self.init(rawValue: others[name] ?? name)
   }
 
   /// The sentence that says that no verb has the name, with the nearest name that one has.
   static func absence(of name: String) -> String {
     if name.hasPrefix("-") { return "there is no option \(name) before the verb" }
-    let nearest = allCases.map { ($0.rawValue, Spelling.distance(name.lowercased(), $0.rawValue)) }
-      .min { $0.1 < $1.1 }
-    let hint = nearest.map { $0.1 <= 2 && $0.1 < name.count ? "; is \($0.0) meant?" : "" } ?? ""
+    let hint = nearest(to: name.lowercased()).map { "; is \($0.name) meant?" } ?? ""
     return "there is no verb \(name)\(hint)"
   }
+
+  /// The verb that somebody may have meant: one that begins with the word, or is at most two
+  /// characters away from it.
+  private static func nearest(to word: String) -> Verb? {
+    let longer = allCases.filter { word.count > 2 && $0.rawValue.hasPrefix(word) }
+    if let longer = longer.first { return longer }
+    let all = allCases.map { (verb: $0, distance: Spelling.distance(word, $0.rawValue)) }
+    let nearest = all.min { $0.distance < $1.distance }
+    return nearest.flatMap { $0.distance <= 2 && $0.distance < word.count ? $0.verb : nil }
+  }
+
+  /// The verbs that the help of a name of the program shows: Apple's, or all. The others are further
+  /// names of these.
+  static func shown(by name: CommandName) -> [Verb] {
+    allCases.filter { $0 != .deleteAll && (name == .prefs || $0.isApple) }
+  }
+
+  /// The verb as it is shown.
+  var name: String { self == .hostIdentifier ? "printHostIdentifier" : rawValue }
+
+  /// Whether Apple's command has the verb.
+  var isApple: Bool { !manual.apple.isEmpty }
 
   /// The options that may be behind the verb.
   var options: [String] {
@@ -43,7 +65,9 @@ enum Verb: String, CaseIterable {
   /// The options that a shell offers.
   /// - Parameter isFirst: whether there is nothing but options behind the verb. `options` are read
   ///   there alone; the verb may read others anywhere.
-  func candidates(isFirst: Bool) -> [String] { (isFirst ? options : []) + optionsAnywhere }
+  func candidates(isFirst: Bool) -> [String] {
+    (isFirst ? options + ["--help"] : []) + optionsAnywhere
+  }
 
   private var optionsAnywhere: [String] {
     let filters = ["--since", "--until", "--by", "--via", "--place", "--all"]

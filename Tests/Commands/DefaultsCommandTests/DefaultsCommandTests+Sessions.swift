@@ -245,7 +245,7 @@ extension DefaultsCommandTests {
       "the 30th of February prints the usage",
       "defaults write d K -date 2026-02-30 2>&1 | cat",
       "defaults: \"2026-02-30\" is not a date, as in 2026-11-21 07:20:00 +0000\n"
-        + "usage: defaults write DOMAIN KEY VALUE    (more: defaults help)\n[0]\n"
+        + "usage: defaults write DOMAIN KEY VALUE    (more: defaults write --help)\n[0]\n"
     ),
     (
       "--json prints JSON",

@@ -203,7 +203,7 @@ import Testing
           d A: declared 9 (setup), is 10
           refused: open S/managed/a.mobileconfig: Permission denied
           defaults: --for goes with --effective or --at
-          usage: defaults read [DOMAIN [KEY]]    (more: defaults help)
+          usage: defaults read [DOMAIN [KEY]]    (more: defaults read --help)
 
           """, "\(outcome)")
     }

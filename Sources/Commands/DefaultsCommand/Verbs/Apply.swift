@@ -84,3 +84,25 @@ enum Apply {
     return "\(target.domain) \(key): \(before) -> \(after)"
   }
 }
+
+extension Apply {
+  static let manual = VerbManual(
+    group: .declarations, summary: "sets what a document says, once or as a declaration",
+    more: [
+      .init(
+        "apply [--dry-run] FILE", "sets all that {DOMAIN: {KEY: VALUE}} declares, or nothing"),
+      .init(
+        "apply --as NAME [HOW...] FILE...",
+        "NAME declares exactly this; what it gave before goes back"),
+    ],
+    text: """
+      It prints each change, and ends with status 2 if there was one, with 0 if
+      everything was as the document says. FILE is - for standard input.
+      """,
+    options: DeclareArguments.forms,
+    example: """
+      $ echo '{"com.example.editor": {"TabWidth": 8}}' > site.json
+      $ prefs apply --as site --dry-run site.json
+      com.example.editor TabWidth: 4 -> 8
+      """)
+}

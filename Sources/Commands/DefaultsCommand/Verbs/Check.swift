@@ -108,3 +108,19 @@ enum Check {
     status = 1
   }
 }
+
+extension Check {
+  static let manual = VerbManual(
+    group: .machines, summary: "complains about files that would not count",
+    more: [
+      .init(
+        "check [PATH...]", "complains about lists, profiles and documents that do not count")
+    ],
+    text: """
+      Without a path it looks at the directories of the user and of the machine. It
+      ends with status 1 if something is wrong, and changes nothing.
+      """,
+    example: """
+      $ prefs check /etc/preferences site.json
+      """)
+}

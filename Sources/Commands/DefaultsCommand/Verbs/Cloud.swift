@@ -212,3 +212,26 @@ extension StoreView {
     try places.find(key, at: CloudNotes.location)?.value
   }
 }
+
+extension Cloud {
+  static let manual = VerbManual(
+    group: .machines, summary: "keeps keys the same on all your machines",
+    more: [
+      .init("cloud [status]", "says whether this machine is connected to a cloud"),
+      .init("cloud login USER [URL...]", "connects it, with the password from standard input"),
+      .init("cloud logout", "disconnects it"),
+      .init(
+        "cloud add|remove DOMAIN KEY...", "moves keys to the cloud, or back; KEY may have a *"),
+      .init("cloud sync [SECONDS]", "returns when both sides have the same"),
+      .init("cloud log [NUMBER]", "shows values that lost to those of other machines"),
+      .init("cloud restore NUMBER", "sets the key to such a value again"),
+    ],
+    text: """
+      The servers are etcd's. A key of the cloud is read and written like any other,
+      also while the machine is not connected.
+      """,
+    example: """
+      $ prefs cloud login ada https://etcd.example.org:2379
+      $ prefs cloud add com.example.editor TabWidth 'Color*'
+      """)
+}

@@ -171,3 +171,40 @@ extension Declarations.Drift {
     return values
   }
 }
+
+extension Declared {
+  static let manual = VerbManual(
+    group: .declarations, summary: "names the declarations, and what was changed since",
+    more: [
+      .init(
+        "declared [--drift] [--json] [--for USER]",
+        "names the declarations; what was changed since, and by whom")
+    ],
+    text: """
+      With --drift it ends with status 2 if something is not as declared.
+      """,
+    options: [
+      .init("--drift", "shows each key that is not as declared"), VerbManual.json,
+      .init("--place PLACE", "what is declared there: managed, any-user, user or host"),
+      VerbManual.user,
+    ],
+    example: """
+      $ prefs declared
+      site: 1 key of 1 domain
+      $ prefs declared --drift
+      """)
+
+  static let undeclareManual = VerbManual(
+    group: .declarations, summary: "takes back what a declaration gave",
+    more: [.init("undeclare [--dry-run] NAME", "takes back what the declaration gave")],
+    text: """
+      What was there before comes back; what somebody changed since then stays.
+      """,
+    options: [
+      .init("--place PLACE", "what was declared there: managed, any-user, user or host"),
+      .init("--dry-run", "only says what would be done"),
+    ],
+    example: """
+      $ prefs undeclare --dry-run site
+      """)
+}

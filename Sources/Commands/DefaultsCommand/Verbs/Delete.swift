@@ -63,3 +63,20 @@ enum Delete {
     }
   }
 }
+
+extension Delete {
+  static let manual = VerbManual(
+    group: .change, summary: "removes a key, or a domain",
+    apple: [
+      .init("delete DOMAIN [KEY]", "removes a key, or the domain; also: remove, delete-all")
+    ],
+    text: """
+      It removes what the user's own lists have. Programs then read what another
+      place has, such as the machine's lists or a schema.
+      """,
+    options: [VerbManual.path, VerbManual.synchronous],
+    example: """
+      $ prefs delete com.example.editor TabWidth
+      $ prefs delete --path com.example.editor Fonts:0
+      """)
+}

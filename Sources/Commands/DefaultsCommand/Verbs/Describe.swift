@@ -123,3 +123,30 @@ enum Changed {
     }
   }
 }
+
+extension Describe {
+  static let manual = VerbManual(
+    group: .schemas, summary: "says what a key is for, and what it may be",
+    more: [
+      .init("describe DOMAIN [KEY]", "says what a domain's schema says of its keys"),
+      .init("describe -k WORD", "names the keys whose schemas say something about the word"),
+    ],
+    example: """
+      $ prefs describe -k columns
+      $ prefs describe com.example.editor TabWidth
+      """)
+}
+
+extension Changed {
+  static let manual = VerbManual(
+    group: .look, summary: "shows what is set and is not the default",
+    more: [.init("changed [DOMAIN]", "shows what is set and is not the default")],
+    text: """
+      Without a domain it shows those that have a schema: of others, nothing is known
+      about defaults.
+      """,
+    example: """
+      $ prefs changed
+      com.example.editor TabWidth: 8 (default 4)
+      """)
+}

@@ -68,3 +68,37 @@ enum Find {
     !word.isEmpty && text.lowercased().contains(word.lowercased())
   }
 }
+
+extension Domains {
+  static let manual = VerbManual(
+    group: .look, summary: "names the domains",
+    apple: [.init("domains", "names the domains, without the global one")],
+    options: [VerbManual.appleText],
+    example: """
+      $ prefs domains
+      com.example.editor, com.example.term
+      """)
+
+  static let hostManual = VerbManual(
+    group: .machines, summary: "shows the identifier of this host",
+    apple: [
+      .init("printHostIdentifier", "shows the identifier of this host in ByHost file names")
+    ],
+    example: """
+      $ prefs printHostIdentifier
+      """)
+}
+
+extension Find {
+  static let manual = VerbManual(
+    group: .look, summary: "shows the keys that have a word in their name, text or domain",
+    apple: [.init("find WORD", "shows keys whose name, text or domain contains the word")],
+    text: """
+      Upper and lower case are the same. It searches the user's own values; describe
+      -k searches what schemas say.
+      """,
+    options: [VerbManual.appleText],
+    example: """
+      $ prefs find tab
+      """)
+}

@@ -78,3 +78,24 @@ enum Effective {
     }
   }
 }
+
+extension Explain {
+  static let manual = VerbManual(
+    group: .look, summary: "shows where the value of a key comes from",
+    more: [
+      .init(
+        "explain [--json] [--for USER] DOMAIN KEY",
+        "shows every place that has the key; * marks what is read")
+    ],
+    text: """
+      The places are in the order of the search list, with the file of each.
+      """,
+    options: [VerbManual.json, VerbManual.appleText, VerbManual.user],
+    example: """
+      $ prefs explain com.example.editor TabWidth
+      * managed (forced): 8
+          /etc/preferences/managed/com.example.editor.plist
+        user: 4
+          /home/ada/.config/com.example.editor.plist
+      """)
+}

@@ -58,12 +58,10 @@ enum GSettingsSwitch {
 
       """)
     for name in ["GIO_EXTRA_MODULES", "GIO_MODULE_DIR"] where isNamed(modulePath, by: name) {
-      warn("the sessions need \(name) too: \(modulePath) is where that says")
+      Output.note("the sessions need \(name) too: \(modulePath) is where that says")
     }
     warnOfMount()
   }
-
-  private static func warn(_ line: String) { Output.write(line: "defaults: \(line)", to: .errors) }
 
   private static func directories(_ variable: String) -> [String] {
     (Environment.variable(variable) ?? "").split(separator: ":").map(String.init)
@@ -105,11 +103,11 @@ enum GSettingsSwitch {
       return MountInformation.mount(at: path)?.kind == "fuse.prefsfs"
     }
     if !isThere {
-      warn(
+      Output.note(
         "no preferences are mounted at \(points.joined(separator: " or ")); until they are, programs "
           + "have their defaults and keep nothing (systemctl --user enable --now prefsfs)")
     } else if set != nil {
-      warn("the sessions need PREFSFS_MOUNT too: the mount is where that says")
+      Output.note("the sessions need PREFSFS_MOUNT too: the mount is where that says")
     }
   }
 
@@ -166,4 +164,22 @@ extension GSettingsTypes {
       return path.flatMap { has($0) ? (view, $0) : nil }
     }
   }
+}
+
+extension GSettingsSwitch {
+  static let manual = VerbManual(
+    group: .files, summary: "has programs that use GSettings keep preferences here",
+    more: [
+      .init(
+        "gsettings on|off",
+        "whether programs that use GSettings keep preferences in the mount")
+    ],
+    text: """
+      It takes effect when you log in again. What dconf has comes along with
+      `prefs import-from dconf | prefs apply -`, and goes back with
+      `prefs export --as dconf | dconf load /`.
+      """,
+    example: """
+      $ prefs gsettings on
+      """)
 }

@@ -44,9 +44,9 @@ enum History {
     let isKnown = domain == .global || known.contains(domain)
     let line =
       isKnown
-      ? "defaults: the history has no such change of \(domain)"
-      : "defaults: there is no domain \(domain), and the history has no such change of it"
-    Output.write(line: line, to: .errors)
+      ? "the history has no such change of \(domain)"
+      : "there is no domain \(domain), and the history has no such change of it"
+    Output.note(line)
   }
 
   private static func forget(_ arguments: inout Arguments) throws(Refusal) {
@@ -78,9 +78,24 @@ enum History {
     } catch {
       // The machine's are root's; what a user has in the history is gone in any case.
       guard !place.isOwn, geteuid() != 0 else { throw error }
-      Output.write(
-        line: "defaults: what declarations (\(place.rawValue)) have from before stays: \(error)",
-        to: .errors)
+      Output.note("what declarations (\(place.rawValue)) have from before stays: \(error)")
     }
   }
+}
+
+extension History {
+  static let manual = VerbManual(
+    group: .history, summary: "shows what was changed, when, and by whom",
+    more: [
+      .init("history [DOMAIN [KEY]] [FILTER...]", "shows what was changed, when, and by whom"),
+      .init("history forget DOMAIN [KEY]", "removes values from the history for good"),
+    ],
+    text: """
+      The number at the beginning of a line names the change, for undo.
+      """,
+    options: HistoryArguments.forms + [VerbManual.json, VerbManual.user],
+    example: """
+      $ prefs history com.example.editor
+      $ prefs history --since yesterday --by vim
+      """)
 }

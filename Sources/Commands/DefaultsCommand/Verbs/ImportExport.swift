@@ -144,3 +144,49 @@ enum ListFile {
     String(decoding: try contents(path), as: UTF8.self)
   }
 }
+
+extension Import {
+  static let manual = VerbManual(
+    group: .files, summary: "sets the keys of a property list",
+    apple: [
+      .init("import DOMAIN FILE", "sets the keys of a property list (-: standard input)")
+    ],
+    text: """
+      The list may be XML, binary, JSON or an old-style property list. Keys that it
+      does not have stay as they are.
+      """,
+    options: [VerbManual.synchronous, VerbManual.force],
+    example: """
+      $ prefs import com.example.editor editor.plist
+      $ echo '{"TabWidth": 8}' | prefs import com.example.editor -
+      """)
+}
+
+extension Export {
+  static let manual = VerbManual(
+    group: .files, summary: "writes a domain in a form that other programs read",
+    apple: [
+      .init("export DOMAIN FILE", "writes the domain as a binary list (-: XML on output)")
+    ],
+    more: [
+      .init(
+        "export --as dconf [DOMAIN...]",
+        "prints domains of GSettings as `dconf load /` reads them"),
+      .init(
+        "export --effective --as FORM [--global] DOMAIN [FILE]",
+        "writes what programs read as json, plist, env or ini"),
+    ],
+    text: """
+      It writes the user's own values. A domain that does not exist is an empty list.
+
+      With --effective it writes the values that programs read, from all places: as
+      JSON, as a property list, as variables for EnvironmentFile= of systemd and for a
+      shell, or as an INI file. Comments name keys that such a file cannot hold. Keys
+      that only the global domain has are added with --global.
+      """,
+    example: """
+      $ prefs export com.example.editor editor.plist
+      $ prefs export --as dconf org.gnome.desktop.interface
+      $ prefs export --effective --as env com.example.server server.env
+      """)
+}

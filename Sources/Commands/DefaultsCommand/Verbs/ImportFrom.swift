@@ -38,3 +38,20 @@ enum ImportFrom {
     }
   }
 }
+
+extension ImportFrom {
+  static let manual = VerbManual(
+    group: .files, summary: "prints what dconf or GSettings has, for apply",
+    more: [
+      .init(
+        "import-from dconf|gsettings [FILE]",
+        "prints other preferences as a document for apply")
+    ],
+    text: """
+      FILE is what `dconf dump /` or `gsettings list-recursively` has printed; without
+      one the program is asked. Nothing is changed.
+      """,
+    example: """
+      $ prefs import-from dconf | prefs apply --dry-run -
+      """)
+}

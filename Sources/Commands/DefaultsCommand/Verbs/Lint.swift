@@ -123,3 +123,21 @@ struct Lint {
     }
   }
 }
+
+extension Lint {
+  static let manual = VerbManual(
+    group: .schemas, summary: "complains about values that do not fit their schemas",
+    more: [
+      .init(
+        "lint [FILE...]",
+        "complains about values that do not fit the schemas of their domains")
+    ],
+    text: """
+      FILE is a list, a profile, a document for apply, or a schema; without one all
+      values of the store are looked at. It ends with status 1 if it complains.
+      """,
+    example: """
+      $ prefs lint
+      user com.example.editor TabWidth: 99 is more than 16
+      """)
+}

@@ -117,3 +117,23 @@ enum Profiles {
     text.replacing(";", with: "\\u{3B}").replacing("\"", with: "\\u{22}")
   }
 }
+
+extension Profiles {
+  static let manual = VerbManual(
+    group: .machines, summary: "shows what configuration profiles set, or would set",
+    more: [
+      .init("profiles [--for USER]", "shows the installed profiles, a line for each"),
+      .init("profiles check [--effect [--for USER]] FILE", "says whether a profile would count"),
+      .init("profiles show FILE", "shows the values that it would set"),
+    ],
+    text: """
+      Profiles are *.mobileconfig in /etc/preferences/managed, or in a user's
+      directory there. check ends with status 1 if the profile would be refused.
+      """,
+    options: [
+      .init("--effect", "names each value that would change, and from what"), VerbManual.user,
+    ],
+    example: """
+      $ prefs profiles check --effect editor.mobileconfig
+      """)
+}

@@ -22,7 +22,7 @@ enum Read {
         var contents = try places.contents(of: target.locations)
         for key in try lostKeys(places, target.locations) {
           contents[key] = nil
-          Output.write(line: "defaults: \(key): its value of then is not kept", to: .errors)
+          Output.note("\(key): its value of then is not kept")
         }
         return contents
       }
@@ -99,4 +99,37 @@ enum Read {
     case .json: Output.write(Document.json(value))
     }
   }
+}
+
+extension Read {
+  static let manual = VerbManual(
+    group: .look, summary: "shows values: of all domains, of one, or of a key",
+    apple: [.init("read [DOMAIN [KEY]]", "shows all domains, one, or a key's value")],
+    more: [
+      .init(
+        "read --effective [--json] [--for USER] [DOMAIN]",
+        "shows what counts, from where, whether it is forced"),
+      .init("read --json|--plist ...", "shows values as JSON, or as XML (dates in seconds)"),
+      .init("read --at TIME DOMAIN [KEY]", "shows values as they were then"),
+    ],
+    text: """
+      It reads the user's own lists: the cloud, the list of this host, the user's
+      list. What programs read may come from another place: --effective shows that.
+      """,
+    options: [VerbManual.path, VerbManual.appleText, VerbManual.user, VerbManual.time],
+    example: """
+      $ prefs read com.example.editor TabWidth
+      $ prefs read --effective com.example.editor
+      $ prefs read --at yesterday com.example.editor
+      """)
+
+  static let typeManual = VerbManual(
+    group: .look, summary: "shows the type of a key's value",
+    apple: [.init("read-type DOMAIN KEY", "shows the type of a key's value")],
+    options: [VerbManual.path],
+    example: """
+      $ prefs write com.example.editor TabWidth -int 8
+      $ prefs read-type com.example.editor TabWidth
+      Type is integer
+      """)
 }

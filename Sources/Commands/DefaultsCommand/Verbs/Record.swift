@@ -55,7 +55,7 @@ enum Record {
     sigemptyset(&signals)
     for signal in [SIGINT, SIGTERM] { sigaddset(&signals, signal) }
     sigprocmask(SIG_BLOCK, &signals, nil)
-    Output.write("defaults: recording until Ctrl-C\n", to: .errors)
+    Output.note("recording until Ctrl-C")
     var signal: Int32 = 0
     sigwait(&signals, &signal)
     return 0
@@ -116,4 +116,41 @@ enum Diff {
     if isJSON { return Output.write(json: key.values(from: old, to: new)) }
     Output.write(line: "\(key.text): \(old.text) -> \(new.text)")
   }
+}
+
+extension Record {
+  static let manual = VerbManual(
+    group: .history, summary: "prints what makes changes again, elsewhere",
+    more: [
+      .init("record --since TIME [FILTER...]", "prints what makes the changes again"),
+      .init("record [--as FORM] [-- CMD...]", "the same, while CMD runs, or until Ctrl-C"),
+    ],
+    text: """
+      With a command, only what it and its children change is recorded, and the exit
+      status is the command's.
+      """,
+    options: [.init("--as FORM", "commands (or none said), apply, ansible or profile")]
+      + HistoryArguments.forms,
+    example: """
+      $ prefs record --as ansible --since yesterday > tasks.yml
+      $ prefs record -- sh -c 'defaults write com.example.editor TabWidth -int 8'
+      defaults write com.example.editor TabWidth -int 8
+      """)
+}
+
+extension Diff {
+  static let manual = VerbManual(
+    group: .history, summary: "compares the values of two moments",
+    more: [
+      .init(
+        "diff TIME TIME [DOMAIN [KEY]]", "shows what is different at the second moment")
+    ],
+    options: [
+      .init("--place PLACE", "of that place alone"),
+      .init("--all", "also what programs keep for themselves, such as frames of windows"),
+      VerbManual.json, VerbManual.time,
+    ],
+    example: """
+      $ prefs diff yesterday now com.example.editor
+      """)
 }

@@ -65,8 +65,11 @@ enum Complete {
     let kind = try arguments.removeNext()
     switch kind {
     case "verbs":
+      let name = arguments.isEmpty ? "prefs" : try arguments.removeNext()
       try arguments.end()
-      for verb in Verb.allCases where verb != .complete { Output.write(line: verb.rawValue) }
+      for verb in Verb.shown(by: CommandName(started: name)) where verb != .complete {
+        Output.write(line: verb.rawValue)
+      }
     case "domains":
       try arguments.end()
       let known = try Refusal.wrapping("Could not read the domains") { () throws(EngineError) in
@@ -115,4 +118,38 @@ extension SchemaKey {
       return word.contains("\n") ? nil : word
     }
   }
+}
+
+extension SchemaVerb {
+  static let manual = VerbManual(
+    group: .schemas, summary: "makes code or a page of a schema, or imports one",
+    more: [
+      .init(
+        "schema swift|markdown|json DOMAIN", "prints typed keys, a page, or a JSON Schema"),
+      .init("schema import FILE... [--into DIR]", "makes schemas of GSettings XML"),
+    ],
+    text: """
+      DOMAIN may be the path of a schema's file. More than one imported schema needs
+      --into, which writes a file for each.
+      """,
+    options: [.init("--into DIR", "writes imported schemas to that directory")],
+    example: """
+      $ prefs schema swift com.example.editor > Keys.swift
+      $ prefs schema import org.example.app.gschema.xml
+      """)
+}
+
+extension Complete {
+  static let manual = VerbManual(
+    group: .help, summary: "prints candidates, for the completion of shells",
+    more: [
+      .init("complete verbs [NAME]", "the verbs that the help of prefs, or of NAME, has"),
+      .init("complete options VERB [WORD...]", "the options of a verb"),
+      .init("complete domains", "the domains, also those that only a schema has"),
+      .init("complete keys DOMAIN", "the keys of a domain"),
+      .init("complete values DOMAIN KEY", "the values that a key may have, if they are few"),
+    ],
+    example: """
+      $ prefs complete verbs defaults
+      """)
 }

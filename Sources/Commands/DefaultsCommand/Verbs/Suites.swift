@@ -45,3 +45,21 @@ enum Suites {
     return (name, word == "add")
   }
 }
+
+extension Suites {
+  static let manual = VerbManual(
+    group: .change, summary: "has a domain read what another one has",
+    more: [
+      .init("suites DOMAIN", "shows the suites that are kept for it, the last searched first"),
+      .init("suites DOMAIN add|remove NAME", "adds a suite, or removes it"),
+    ],
+    text: """
+      A key that the domain does not have is looked for in its suites, before the
+      global domain.
+      """,
+    example: """
+      $ prefs suites com.example.editor add com.example.suite
+      $ prefs suites com.example.editor
+      com.example.suite
+      """)
+}

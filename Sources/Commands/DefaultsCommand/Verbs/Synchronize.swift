@@ -27,3 +27,18 @@ enum Synchronize {
     return locations
   }
 }
+
+extension Synchronize {
+  static let manual = VerbManual(
+    group: .change, summary: "waits until the lists on the disk have all changes",
+    more: [
+      .init("synchronize [DOMAIN]", "returns when the lists on the disk have all changes")
+    ],
+    text: """
+      Lists are rewritten within a second in any case. Programs that read the lists
+      themselves, such as a backup, may not want to wait for that.
+      """,
+    example: """
+      $ prefs synchronize com.example.editor
+      """)
+}

@@ -28,7 +28,7 @@ enum Undo {
     }
     let filter = selection.filter
     guard selection.isLimited || filter.number != nil else {
-      throw .mistake("undo needs the number of a change, or a filter; `defaults history` has them")
+      throw .mistake("undo needs the number of a change, or a filter; `prefs history` has them")
     }
     if filter.number != nil,
       filter.since != nil || filter.until != nil || filter.by != nil || filter.via != nil
@@ -51,15 +51,14 @@ enum Undo {
       if let line = history.leftOutLine(selection.filter) { Output.write(line: line, to: .errors) }
       noteRest(history, selection.filter, changes.count)
       if changes.isEmpty {
-        Output.write(line: "defaults: there is no such change; `history` shows them", to: .errors)
+        Output.note("there is no such change; `history` shows them")
         return 1
       }
       let plan = try UndoPlan(changes, store.places, over: conflicts == .over)
       let isRefused = !plan.conflicts.isEmpty && conflicts != .skip
       for conflict in plan.conflicts {
         let end = isRefused ? "nothing was changed" : "it stays as it is"
-        let line = "defaults: \(conflict.key.shortText): \(conflict.reason); \(end)"
-        Output.write(line: line, to: .errors)
+        Output.note("\(conflict.key.shortText): \(conflict.reason); \(end)")
       }
       if isRefused { return 1 }
       if isDryRun {
@@ -79,10 +78,9 @@ enum Undo {
     let rest = NetChange.all(history, whole).filter { $0.key.location.domain != .declared }.count
     guard rest > count else { return }
     let keys = rest - count == 1 ? "1 key" : "\(rest - count) keys"
-    let line =
-      "defaults: left out: \(keys) of profiles or of the machine's lists (--via, --place, or a "
-      + "number names them)"
-    Output.write(line: line, to: .errors)
+    Output.note(
+      "left out: \(keys) of profiles or of the machine's lists (--via, --place, or a number names "
+        + "them)")
   }
 }
 
@@ -97,4 +95,28 @@ extension RecordedKey {
   fileprivate var shortText: String {
     (location.place == .user ? "" : "\(location.place.rawValue) ") + "\(location.domain) \(key)"
   }
+}
+
+extension Undo {
+  static let manual = VerbManual(
+    group: .history, summary: "takes changes back",
+    more: [
+      .init("undo NUMBER|FILTER... [HOW...]", "takes changes back, all or none of them")
+    ],
+    text: """
+      A change is named by its number, which history shows, or by filters. If a key
+      was changed again later, nothing is done, unless --over or --skip says what.
+      """,
+    options: HistoryArguments.forms + ways,
+    example: """
+      $ prefs undo --since -1h --dry-run
+      $ prefs undo com.example.editor TabWidth
+      com.example.editor TabWidth: 8 -> 4
+      """)
+
+  private static let ways: [VerbManual.Form] = [
+    .init("--over", "takes later changes of the same keys back, too"),
+    .init("--skip", "leaves keys alone that were changed later, or are forced"),
+    .init("--dry-run", "only says what would be done"),
+  ]
 }

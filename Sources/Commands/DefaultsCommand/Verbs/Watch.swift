@@ -46,7 +46,7 @@ struct Watcher {
       try readable { watcher throws(EngineError) in try watcher.learn(domain) }
     }
     // A script can wait for this line: from here on, every change is reported.
-    Output.write("defaults: watching\n", to: .errors)
+    Output.note("watching")
     Output.endWithReader()
     // It asks the owner alone from here on, and may wait for days.
     CallWatch.end()
@@ -71,7 +71,7 @@ struct Watcher {
     do throws(EngineError) {
       try body(&self)
     } catch  where error.reason != .system(.timedOut) && error.reason != .ownerGone {
-      Output.write(line: "defaults: \(error)", to: .errors)
+      Output.note("\(error)")
     }
   }
 
@@ -116,4 +116,21 @@ struct Watcher {
     let source = place.source(seenFrom: domain)
     Output.write(line: "\(source) \(domain) \(key): \(values[0]) -> \(values[1])")
   }
+}
+
+extension Watch {
+  static let manual = VerbManual(
+    group: .look, summary: "shows each change as it is made",
+    more: [
+      .init("watch [DOMAIN [KEY]]", "shows each change of a value that programs read")
+    ],
+    text: """
+      It runs until Ctrl-C, or until the reader of its output ends. "watching" on
+      standard error says that from then on every change is shown.
+      """,
+    options: [VerbManual.appleText],
+    example: """
+      $ prefs watch com.example.editor
+      user com.example.editor TabWidth: 4 -> 8
+      """)
 }

@@ -135,3 +135,37 @@ enum Rename {
     }
   }
 }
+
+extension Write {
+  static let manual = VerbManual(
+    group: .change, summary: "sets a key, or all keys of a domain",
+    apple: [
+      .init("write DOMAIN KEY VALUE", "sets a key"),
+      .init("write DOMAIN DICTIONARY", "sets these keys of a domain and removes all others"),
+    ],
+    text: """
+      VALUE is a word, or an option for the type and a text, such as -int 8, -bool
+      true, -array a b or -dict-add key value. A word alone is a string, unless a
+      schema says what the key is, or one of "()[]{}<> makes it a property list.
+      When it returns, every mount and every program reads the new value.
+      """,
+    options: [VerbManual.path, VerbManual.synchronous, VerbManual.force],
+    example: """
+      $ prefs write com.example.editor TabWidth -int 8
+      $ prefs write com.example.editor Fonts -array Mono "Sans Serif"
+      $ prefs write --path com.example.editor Window:Width -int 800
+      """)
+}
+
+extension Rename {
+  static let manual = VerbManual(
+    group: .change, summary: "gives a key another name",
+    apple: [.init("rename DOMAIN OLD NEW", "gives a key another name")],
+    text: """
+      Each list that has the key keeps its value. A key of the new name is replaced.
+      """,
+    options: [VerbManual.synchronous, VerbManual.force],
+    example: """
+      $ prefs rename com.example.editor TabWidth IndentWidth
+      """)
+}
