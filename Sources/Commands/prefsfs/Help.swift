@@ -17,7 +17,8 @@ enum Help {
       ManualPage.Section(
         "Exit status", ExitStatus.allCases.map { Form("\($0.rawValue)", $0.meaning) }),
     ],
-    files: files, related: ["defaults(1)", "fusermount3(1)", "getfattr(1)", "prefsd(8)"])
+    files: files,
+    related: ["defaults(1)", "prefs(1)", "fusermount3(1)", "getfattr(1)", "prefsd(8)"])
 
   private static let words = [
     Form("-f", "stay in the foreground, log to standard error"),

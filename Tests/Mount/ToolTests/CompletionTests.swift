@@ -23,9 +23,10 @@ import Testing
   ) {
     let completions = Program.script("debian/completions/\(file)")
     let load = load.replacingOccurrences(of: "@", with: completions)
-    let programs = URL(fileURLWithPath: Program.path).deletingLastPathComponent().path
+    let built = URL(fileURLWithPath: Program.path).deletingLastPathComponent().path
     sandbox.type(
-      shell, in: "$C", path: programs, [("", "'\(load); echo rea\"\"dy' Enter")] + steps)
+      shell, in: "$C", path: "\(sandbox.programs):\(built)",
+      [("", "'\(load); echo rea\"\"dy' Enter")] + steps)
   }
 
   @Test("options of prefsfs and plutil, and their values", arguments: shells)
@@ -60,10 +61,11 @@ import Testing
             "com.example.app LongKey",
             "C-u 'defaults write com.example.app LongKey -bool fal' Tab"
           ),
-          ("-bool false", "C-u 'defaults describe com.example.app The' Tab"),
+          ("-bool false", "C-u 'prefs describe com.example.app The' Tab"),
           ("app Theme", "C-u 'defaults write com.example.app Theme Li' Tab"),
-          ("app Theme Light", "C-u 'defaults undo --since 1h --sk' Tab"),
-          ("1h --skip", "C-u 'defaults apply --as site --mer' Tab"),
+          ("app Theme Light", "C-u 'prefs undo --since 1h --sk' Tab"),
+          ("1h --skip", "C-u 'prefs undec' Tab"),
+          ("prefs undeclare", "C-u 'prefs apply --as site --mer' Tab"),
           ("site --merge", "C-u 'exit' Enter"),
         ])
     }

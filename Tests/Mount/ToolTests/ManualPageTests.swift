@@ -4,7 +4,8 @@ import Testing
 /// The manual pages, as mandoc(1) judges them.
 @Suite("Manual pages") struct ManualPageTests {
   static let pages = [
-    "$PREFSFS --man", "defaults help --man", "plutil -man", "cat $PAGES/prefs-cloud.1",
+    "$PREFSFS --man", "defaults help --man", "prefs help --man", "plutil -man",
+    "cat $PAGES/prefs-cloud.1",
     "cat $PAGES/prefsd.8", "cat $PAGES/mount.prefsfs.8", "cat $PAGES/preferences.7",
   ]
 

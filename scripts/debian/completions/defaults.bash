@@ -1,4 +1,4 @@
-# bash completion for defaults: verbs, domains, keys, types and values, as `defaults complete` says.
+# bash completion for defaults and prefs: verbs, domains, keys, types, values, as `prefs complete` says.
 
 _defaults() {
   local IFS=$'\n' word=${COMP_WORDS[COMP_CWORD]} words=() i quote=
@@ -13,31 +13,33 @@ _defaults() {
   done
   local candidates=''
   case $word:${#words[@]} in
-    --*:[1-9]*) candidates=$(defaults complete options "${words[@]}" 2>/dev/null) ;;
-    *:0) candidates=$(defaults complete verbs 2>/dev/null; printf '%s\n' -currentHost -host) ;;
+    --*:[1-9]*) candidates=$(prefs complete options "${words[@]}" 2>/dev/null) ;;
+    *:0) candidates=$(prefs complete verbs "${COMP_WORDS[0]}" 2>/dev/null; printf '%s\n' -currentHost -host) ;;
     *:1)
       case ${words[0]} in
-        domains|find|help|cloud|profiles|synchronize|declared|record|complete) return ;;
+        domains|find|profiles|synchronize|declared|record|complete) return ;;
+        help) candidates=$(prefs complete verbs "${COMP_WORDS[0]}" 2>/dev/null) ;;
+        cloud) candidates=$'status\nlogin\nlogout\nadd\nremove\nsync\nlog\nrestore' ;;
         schema) candidates=$'swift\nmarkdown\njson\nimport' ;;
         gsettings) candidates=$'on\noff' ;;
         import-from) candidates=$'dconf\ngsettings' ;;
         apply|lint|check) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
-        *) candidates=$(printf '%s\n' -g; defaults complete domains 2>/dev/null) ;;
+        *) candidates=$(printf '%s\n' -g; prefs complete domains 2>/dev/null) ;;
       esac ;;
     *:2)
       case ${words[0]} in
         read|read-type|write|rename|delete|explain|watch|describe|history)
-          candidates=$(defaults complete keys "${words[1]}" 2>/dev/null) ;;
-        schema) candidates=$(defaults complete domains 2>/dev/null) ;;
+          candidates=$(prefs complete keys "${words[1]}" 2>/dev/null) ;;
+        schema) candidates=$(prefs complete domains 2>/dev/null) ;;
         import|export|apply|lint|check) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
       esac ;;
     *)
       [ "${words[0]}" = write ] || return
       case ${words[${#words[@]}-1]} in
         -bool|-boolean) candidates=$'true\nfalse\nyes\nno' ;;
-        -string) candidates=$(defaults complete values "${words[1]}" "${words[2]}" 2>/dev/null) ;;
+        -string) candidates=$(prefs complete values "${words[1]}" "${words[2]}" 2>/dev/null) ;;
         *) [ ${#words[@]} -gt 3 ] || candidates=$(
-          defaults complete values "${words[1]}" "${words[2]}" 2>/dev/null
+          prefs complete values "${words[1]}" "${words[2]}" 2>/dev/null
           printf '%s\n' -string -int -float -bool -date -data -array -array-add -dict -dict-add) ;;
       esac ;;
   esac
@@ -55,4 +57,4 @@ _defaults() {
   done <<<"$candidates"
 }
 
-complete -F _defaults defaults prefsfs-defaults
+complete -F _defaults defaults prefs prefsfs-defaults

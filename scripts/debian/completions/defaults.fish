@@ -1,5 +1,6 @@
-# fish completion for defaults: verbs, domains, keys, types and values, as `defaults complete` says.
+# fish completion for defaults and prefs: verbs, domains, keys, types, values, as `prefs complete` says.
 complete -c defaults -e
+complete -c prefs -e
 
 # The words after the options: the verb, the domain, the key and so on.
 function __defaults_words
@@ -29,16 +30,20 @@ end
 function __defaults_candidates
     set -l words (__defaults_words)
     if string match -q -- '--*' (commandline -ct); and set -q words[1]
-        defaults complete options $words 2>/dev/null
+        prefs complete options $words 2>/dev/null
         return
     end
     switch (count $words)
         case 0
-            defaults complete verbs 2>/dev/null
+            prefs complete verbs (commandline -opc)[1] 2>/dev/null
             printf '%s\n' -currentHost -host
         case 1
             switch $words[1]
-                case domains find help cloud profiles synchronize declared record complete
+                case domains find profiles synchronize declared record complete
+                case help
+                    prefs complete verbs (commandline -opc)[1] 2>/dev/null
+                case cloud
+                    printf '%s\n' status login logout add remove sync log restore
                 case schema
                     printf '%s\n' swift markdown json import
                 case gsettings
@@ -47,14 +52,14 @@ function __defaults_candidates
                     printf '%s\n' dconf gsettings
                 case '*'
                     echo -- -g
-                    defaults complete domains 2>/dev/null
+                    prefs complete domains 2>/dev/null
             end
         case 2
             switch $words[1]
                 case read read-type write rename delete explain watch describe history
-                    defaults complete keys $words[2] 2>/dev/null
+                    prefs complete keys $words[2] 2>/dev/null
                 case schema
-                    defaults complete domains 2>/dev/null
+                    prefs complete domains 2>/dev/null
             end
         case '*'
             if test $words[1] = write
@@ -62,10 +67,10 @@ function __defaults_candidates
                     case -bool -boolean
                         printf '%s\n' true false yes no
                     case -string
-                        defaults complete values $words[2] $words[3] 2>/dev/null
+                        prefs complete values $words[2] $words[3] 2>/dev/null
                     case '*'
                         if test (count $words) = 3
-                            defaults complete values $words[2] $words[3] 2>/dev/null
+                            prefs complete values $words[2] $words[3] 2>/dev/null
                             printf '%s\n' -string -int -float -bool -date -data -array -array-add -dict -dict-add
                         end
                 end
@@ -73,6 +78,8 @@ function __defaults_candidates
     end
 end
 
-complete -c defaults -f -a '(__defaults_candidates)'
-complete -c defaults -n 'contains -- (__defaults_words)[1] import export apply lint check' -F
+for command in defaults prefs
+    complete -c $command -f -a '(__defaults_candidates)'
+    complete -c $command -n 'contains -- (__defaults_words)[1] import export apply lint check' -F
+end
 complete -c prefsfs-defaults -w defaults

@@ -1,5 +1,5 @@
-#compdef defaults prefsfs-defaults
-# zsh completion for defaults: verbs, domains, keys, types and values, as `defaults complete` says.
+#compdef defaults prefs prefsfs-defaults
+# zsh completion for defaults and prefs: verbs, domains, keys, types, values, as `prefs complete` says.
 
 _defaults_words() {
   local -a words_=() candidates=()
@@ -13,31 +13,33 @@ _defaults_words() {
     esac
   done
   case $PREFIX:${#words_} in
-    --*:[1-9]*) candidates=(${(f)"$(defaults complete options "${words_[@]}" 2>/dev/null)"}) ;;
-    *:0) candidates=(${(f)"$(defaults complete verbs 2>/dev/null)"} -currentHost -host) ;;
+    --*:[1-9]*) candidates=(${(f)"$(prefs complete options "${words_[@]}" 2>/dev/null)"}) ;;
+    *:0) candidates=(${(f)"$(prefs complete verbs "${words[1]}" 2>/dev/null)"} -currentHost -host) ;;
     *:1)
       case ${words_[1]} in
-        domains|find|help|cloud|profiles|synchronize|declared|record|complete) return ;;
+        domains|find|profiles|synchronize|declared|record|complete) return ;;
+        help) candidates=(${(f)"$(prefs complete verbs "${words[1]}" 2>/dev/null)"}) ;;
+        cloud) candidates=(status login logout add remove sync log restore) ;;
         schema) candidates=(swift markdown json import) ;;
         gsettings) candidates=(on off) ;;
         import-from) candidates=(dconf gsettings) ;;
         apply|lint|check) _files; return ;;
-        *) candidates=(-g ${(f)"$(defaults complete domains 2>/dev/null)"}) ;;
+        *) candidates=(-g ${(f)"$(prefs complete domains 2>/dev/null)"}) ;;
       esac ;;
     *:2)
       case ${words_[1]} in
         read|read-type|write|rename|delete|explain|watch|describe|history)
-          candidates=(${(f)"$(defaults complete keys "${words_[2]}" 2>/dev/null)"}) ;;
-        schema) candidates=(${(f)"$(defaults complete domains 2>/dev/null)"}) ;;
+          candidates=(${(f)"$(prefs complete keys "${words_[2]}" 2>/dev/null)"}) ;;
+        schema) candidates=(${(f)"$(prefs complete domains 2>/dev/null)"}) ;;
         import|export|apply|lint|check) _files; return ;;
       esac ;;
     *)
       [[ ${words_[1]} == write ]] || return
       case ${words_[-1]} in
         -bool|-boolean) candidates=(true false yes no) ;;
-        -string) candidates=(${(f)"$(defaults complete values "${words_[2]}" "${words_[3]}" 2>/dev/null)"}) ;;
+        -string) candidates=(${(f)"$(prefs complete values "${words_[2]}" "${words_[3]}" 2>/dev/null)"}) ;;
         *) ((${#words_} > 3)) || candidates=(
-            ${(f)"$(defaults complete values "${words_[2]}" "${words_[3]}" 2>/dev/null)"}
+            ${(f)"$(prefs complete values "${words_[2]}" "${words_[3]}" 2>/dev/null)"}
             -string -int -float -bool -date -data -array -array-add -dict -dict-add) ;;
       esac ;;
   esac
