@@ -129,8 +129,8 @@ public struct ControlRoot {
   public var kind: Kind?
   /// What `null` of JSON stands for in such a text; nil: it is refused.
   public var null: Value?
-  /// Milliseconds between a change of such a text and its event, which is then one for all changes.
-  public var eventDelay: Int64 = 1000
+  /// Whether programs watch such texts, which they cannot change: see `TreeOptions.isWatched`.
+  public var isWatched = false
 
   /// Creates the tree of a place.
   public init(isFlat: Bool = false, _ engine: @escaping () -> any Engine) {

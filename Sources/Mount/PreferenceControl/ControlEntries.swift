@@ -58,11 +58,10 @@ extension StoreControl {
     ControlEntry(.tree(ControlRoot(isFlat: place == .arguments) { self.engine(of: place) }))
   }
 
-  /// `effective`: what programs read, as documents. Their watchers are told at once: a short delay
-  /// makes one event of several changes.
+  /// `effective`: what programs read, as documents.
   private var effective: ControlEntry {
     var root = ControlRoot(of: .data) { [search] in WholeEngine(EffectiveContents(search: search)) }
-    root.eventDelay = 10
+    root.isWatched = true
     return ControlEntry(.tree(root))
   }
 

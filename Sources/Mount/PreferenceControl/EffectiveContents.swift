@@ -6,7 +6,7 @@ import Synchronization
 import SystemCalls
 
 /// The values that programs read of each domain, as a document in each form: `<domain>.json`,
-/// `.plist`, `.env` and `.ini`. Nothing of it can be changed (EPERM).
+/// `.plist`, `.env` and `.ini`. Nothing of it can be changed (EROFS).
 ///
 /// A document changes when a value in it does, from whatever row of the search list; a change of the
 /// store that leaves all of its values as they are is none of it. For that, the values are known of
@@ -70,14 +70,14 @@ final class EffectiveContents: WholeContents {
     return (.data(bytes), bytes, max(modified, last))
   }
 
-  func isReadOnly(_ key: Key) -> Bool { true }
+  var isReadOnly: Bool { true }
 
   func apply(
     _ changes: [WholeChange], isComputed: Bool, isJudged: Bool, by author: Author
   ) throws(EngineError) -> Changeset {
     let subject = changes.first.map { "\($0.key): " } ?? ""
     throw EngineError(
-      .system(.notPermitted),
+      .system(.readOnlyFileSystem),
       "\(subject)a document of what programs read is not written; change the keys of its domain")
   }
 

@@ -23,6 +23,8 @@ protocol WholeContents: Sendable {
   func apply(
     _ changes: [WholeChange], isComputed: Bool, isJudged: Bool, by author: Author
   ) throws(EngineError) -> Changeset
+  /// Whether nothing can be changed, made or removed.
+  var isReadOnly: Bool { get }
   /// Whether a key cannot be changed.
   func isReadOnly(_ key: Key) -> Bool
   /// The keys whose values an edit of the store changes, and what it has done to them.
@@ -69,7 +71,8 @@ extension SeparateContents {
 }
 
 extension WholeContents {
-  func isReadOnly(_ key: Key) -> Bool { false }
+  var isReadOnly: Bool { false }
+  func isReadOnly(_ key: Key) -> Bool { isReadOnly }
 }
 
 extension Edit {
@@ -198,5 +201,5 @@ final class WholeEngine<Contents: WholeContents>: Engine {
     search.observe(except: author, observer)
   }
 
-  var isReadOnly: Bool { search.isReadOnly }
+  var isReadOnly: Bool { contents.isReadOnly || search.isReadOnly }
 }

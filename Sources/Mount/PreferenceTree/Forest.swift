@@ -147,7 +147,7 @@ public final class Forest {
     options.listsInherited = false
     if let kind = root.kind {
       (options.kind, options.null, options.isGenerated) = (kind, root.null, true)
-      options.eventDelay = root.eventDelay
+      options.isWatched = root.isWatched
       if kind == .dictionary { options.style = .json }
     }
     let position = TreePosition(

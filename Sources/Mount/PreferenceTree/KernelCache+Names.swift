@@ -86,7 +86,7 @@ extension KernelCache {
         Announcement(position.path, table.root.id, name: name, isDomain: true, kind)))
   }
 
-  /// Announces what happened to keys; that of generated texts later (`TreeOptions.eventDelay`). A created key is
+  /// Announces what happened to keys; that of generated texts later (`eventDelay`). A created key is
   /// announced as created and then written, as after `echo`.
   func announce(_ events: [KeyEvent], _ now: Moment) {
     if options.isGenerated { return delay(events, now) }
@@ -111,8 +111,11 @@ extension KernelCache {
       let isNew = delayed[path] == .created && event.kind == .changed
       delayed[path] = isNew ? .created : event.kind
     }
-    deadline = deadline ?? now.instant.advanced(milliseconds: options.eventDelay)
+    deadline = deadline ?? now.instant.advanced(milliseconds: eventDelay)
   }
+
+  /// Milliseconds between the change of a generated text and its announcement.
+  private var eventDelay: Int64 { options.isWatched ? 10 : 1000 }
 
   /// Announces the events that were delayed, if they are due.
   func announceDelayed(_ now: Moment) {

@@ -50,10 +50,11 @@ extension Tree {
   }
 
   /// The permission bits of a key's file. They never allow its user to write if a write would be
-  /// refused.
+  /// refused, but for texts that are watched.
   private func mode(_ resolution: Resolution) -> UInt32 {
     let mode = resolution.mode ?? 0o600
-    return resolution.isReadOnly || engine.isReadOnly ? mode & 0o444 : mode
+    let isReadOnly = resolution.isReadOnly || engine.isReadOnly
+    return isReadOnly && !options.isWatched ? mode & 0o444 : mode
   }
 
   public func hasLostName(_ id: NodeID) -> Bool { table[id].map { hasLostName($0) } ?? false }

@@ -241,8 +241,10 @@ public struct TreeOptions: Sendable {
   /// announced later, once for all changes, and only if the kernel knows the file. The control
   /// directory sets it, for documents, kept suites and declarations.
   public var isGenerated = false
-  /// How much later, in milliseconds.
-  public var eventDelay: Int64 = 1000
+  /// Whether programs watch the generated texts, which nobody can change. Their events then come
+  /// after 10 ms, and not after a second. Their user may open them for writing, though each write is
+  /// refused: a file that cannot be opened so has no IN_CLOSE_WRITE (`Announcer`).
+  public var isWatched = false
   /// The type that text is read as, for every key of the tree, new ones too; nil: each key has its
   /// own. No mount option sets it: the control directory does, for documents, kept suites and
   /// declarations.

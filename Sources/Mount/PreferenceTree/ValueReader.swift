@@ -98,10 +98,15 @@ final class ValueReader {
   func requireWritable(_ resolution: Resolution, _ path: KeyPath) throws(TreeError) {
     guard resolution.isReadOnly else { return }
     let why =
-      resolution.isForced
-      ? "the administrator has set it"
-      : resolution.location.place == .arguments
-        ? "an argument of the mount has set it" : "the administrator has locked the domain"
+      if resolution.isForced {
+        "the administrator has set it"
+      } else if options.isGenerated {
+        "its text is made of values elsewhere"
+      } else if resolution.location.place == .arguments {
+        "an argument of the mount has set it"
+      } else {
+        "the administrator has locked the domain"
+      }
     throw log.refused(.refused("\(path): \(why)"))
   }
 

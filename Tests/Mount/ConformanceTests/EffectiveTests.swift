@@ -60,7 +60,7 @@ import Testing
     echo '{"d": {"A": 10, "B": 10}}' > $M/.prefs/apply
     for i in {11..50}; do echo "{\\"d\\": {\\"A\\": $i, \\"B\\": $i}}" > $M/.prefs/apply; done & writer=$!
     while kill -0 $writer 2> /dev/null; do jq -e '.A == .B' d.json > /dev/null || echo torn; done
-    wait $writer; jq .B d.json
+    wait $writer; jq .B d.json; sleep 0.2
     """
 
   private static let shown = """
@@ -74,7 +74,7 @@ import Testing
     [Dict]
     a=1
     b={"c": [true]}
-    400
+    600
     0
     none
     [42,"global"]

@@ -209,7 +209,7 @@ import Testing
       kill(other.pid, SIGSTOP)
       let commands = [
         "hung": "cat $M/hung/K", "loop": "cat $M/loop/K", "inner": "cat $M/inner/K",
-        "command": "defaults write hung K text",
+        "command": "defaults write hung K text", "document": "cat $M/.prefs/effective/hung.json",
       ]
       let readers = try commands.map { name, command in
         try sandbox.start("\(command) 2> $C/../\(name).error")
@@ -217,12 +217,16 @@ import Testing
       let start = Date()
       #expect(
         sandbox.shell(
-          "sleep 0.2; cat $M/d/Integer; echo 5 > $M/d/Integer; cat $M/d/Integer; defaults read d Integer"
-        ).output == "42\n5\n5\n")
+          """
+          sleep 0.2; cat $M/d/Integer; jq .Integer $M/.prefs/effective/d.json
+          echo 5 > $M/d/Integer; cat $M/d/Integer; defaults read d Integer
+          jq .Integer $M/.prefs/effective/d.json
+          """
+        ).output == "42\n42\n5\n5\n5\n")
       #expect(Date().timeIntervalSince(start) < 3)
       for reader in readers { reader.waitUntilExit() }
       #expect(Date().timeIntervalSince(start) < 15)
-      for name in ["hung", "loop", "inner"] {
+      for name in ["hung", "loop", "inner", "document"] {
         #expect(sandbox.shell("cat $C/../\(name).error").output.contains("Input/output"), "\(name)")
       }
       #expect(sandbox.shell("cat $C/../command.error").output.contains("hung"))
