@@ -99,7 +99,7 @@ extension Apply {
       It prints each change, and ends with status 2 if there was one, with 0 if
       everything was as the document says. FILE is - for standard input.
       """,
-    options: DeclareArguments.forms,
+    options: DeclareArguments.forms + [VerbManual.appleText],
     example: """
       $ echo '{"com.example.editor": {"TabWidth": 8}}' > site.json
       $ prefs apply --as site --dry-run site.json
