@@ -82,11 +82,32 @@ extension Carrier {
     _ event: Synchroniser.Event, server: Int64?, wall: Int64? = nil
   ) throws(EngineError) -> [CloudSession.Command] {
     let now = HostTime.now
+    let held = pace.held(at: .now)
     let actions = try feed { machine in
-      machine.handle(event, wall: wall ?? now.wall, now: now, server: server)
+      machine.held = held
+      return machine.handle(event, wall: wall ?? now.wall, now: now, server: server)
     }
     note(event, actions)
+    notePushes(actions)
     return session?.perform(actions) ?? []
+  }
+
+  /// Notes what is pushed, so that keys which two writers change in turns go once a second at most.
+  func notePushes(_ actions: [Synchroniser.Action]) {
+    for case .push(let pushes) in actions {
+      pace.note(pushes.map(\.key), at: .now) { key in isInTurns(key) }
+    }
+  }
+
+  /// Whether the owner of the store has named the key as one that two writers change in turns.
+  private func isInTurns(_ key: CloudKey) -> Bool {
+    guard let owner = places as? any ReportService, let status = try? owner.report(.status),
+      case .array(let named)? = status.dictionary?["in turns"]
+    else { return false }
+    return named.contains { row in
+      row.dictionary?["domain"]?.string == key.domain.string
+        && row.dictionary?["key"]?.string == key.key.string
+    }
   }
 
   /// Has the state machine decide, saves what it decided, and returns its actions.

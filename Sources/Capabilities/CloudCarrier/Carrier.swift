@@ -41,6 +41,8 @@ final class Carrier {
   private let network = try? NetworkWatch()
   /// The request that somebody waits for; nil: nobody waits.
   var sync: SyncRequest?
+  /// Slows down keys that two writers change in turns.
+  var pace = PushPace()
   /// When old removals are looked for.
   var nextTick = Instant.now
 
@@ -77,6 +79,7 @@ final class Carrier {
       do throws(EngineError) {
         try serveArrivals()
         try tick()
+        try release()
         try answerSyncRequest()
       } catch {
         note(error)
@@ -87,7 +90,8 @@ final class Carrier {
         arrivals.bell.wait(until: nil)
         continue
       }
-      let deadline = min(session?.deadline ?? nextTick, nextTick)
+      let due = [session?.deadline, pace.deadline(at: .now)].compactMap { $0 }
+      let deadline = (due + [nextTick]).min() ?? nextTick
       let bells = [arrivals.bell.number] + (network.map { [$0.number] } ?? [])
       let inputs = transport.wait(until: deadline, or: bells)
       arrivals.bell.clear()
@@ -105,6 +109,15 @@ final class Carrier {
   func note(_ error: EngineError) {
     if lastError != "\(error)" { log("the store: \(error)") }
     lastError = "\(error)"
+  }
+
+  /// Pushes keys that need not wait any longer.
+  private func release() throws(EngineError) {
+    let held = pace.held(at: .now)
+    guard held != machine.held else { return }
+    let actions = try feed { $0.release(holding: held) }
+    notePushes(actions)
+    carryOut(session?.perform(actions) ?? [])
   }
 
   private func tick() throws(EngineError) {

@@ -88,6 +88,8 @@ public struct Synchroniser: Sendable {
   /// The keys whose records on the server cannot be read. They are left alone: neither pushed nor
   /// edited.
   public internal(set) var unreadable: Set<CloudKey> = []
+  /// The keys that must not be pushed yet (`PushPace`). What was changed with one waits with it.
+  public var held: Set<CloudKey> = []
   /// The keys of which something has changed since the last `removeUnsaved`.
   private var unsaved: Set<CloudKey> = []
   /// The numbers of the losers that were saved.
@@ -261,9 +263,19 @@ public struct Synchroniser: Sendable {
   // MARK: - Pushes
 
   /// Pushes the oldest batch, unless one is on its way. What cannot be read on the server stays.
+  /// Holds these keys back from now on, and no others, and pushes what need not wait any longer.
+  public mutating func release(holding keys: Set<CloudKey>) -> [Action] {
+    held = keys
+    return push()
+  }
+
   mutating func push() -> [Action] {
     guard isConnected, isListed, pushed.isEmpty else { return [] }
-    let pending = state.pending.filter { !unreadable.contains($0.key) }
+    var pending = state.pending.filter { !unreadable.contains($0.key) }
+    if !held.isEmpty {
+      let waiting = Set(pending.filter { held.contains($0.key) }.values.map(\.batch))
+      pending = pending.filter { !waiting.contains($0.value.batch) }
+    }
     guard let batch = pending.values.map(\.batch).min() else { return [] }
     var bytes = 0
     for key in pending.filter({ $0.value.batch == batch }).keys.sorted().prefix(Self.mostKeys) {
