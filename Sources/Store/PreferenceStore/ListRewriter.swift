@@ -146,6 +146,7 @@ final class ListRewriter: Sendable {
   private func write(_ domain: LocationState, _ location: Location) throws(SystemError) -> Written {
     let file = ListFile(path: lists.layout.path(location))
     let directory = Files.parent(of: file.path)
+    if !lists.layout.isMachineWide(location.place) { try lists.requireHome() }
     try Files.makeDirectories(
       directory, mode: lists.layout.isMachineWide(location.place) ? 0o755 : 0o700)
     let lock = try Descriptor.listLock(lists.layout.lockPath(location), directory: directory)

@@ -16,6 +16,7 @@ extension Lists {
     defer { endReading(since: start) }
     let before = state.withLock { $0.directories.appearances }
     let (isAbsent, identity) = identity(location)
+    if isAbsent { try requireHome(location) }
     if !isAbsent, let known = state.withLock({ $0.unreadable[location] }),
       known.identity == identity
     {
@@ -109,7 +110,10 @@ extension Lists {
     at location: Location, since appearances: Int, isAbsent: Bool = false
   ) -> Bool {
     if isReadOnly || isLoaded(location) { return false }
-    do throws(EngineError) { try requireKnown(location) } catch { return false }
+    do throws(EngineError) {
+      try requireKnown(location)
+      try requireHome(location)
+    } catch { return false }
     if location.place.hasAdditions { loadAdditions(of: location.place) }
     let start = beginReading()
     defer { endReading(since: start) }
@@ -199,6 +203,13 @@ extension Lists {
   func list(_ location: Location) throws(EngineError) -> ListFile.Contents? {
     if location.place == .schema { return schema(of: location) }
     guard layout.hasLists(location.place) else { return nil }
+    let list = try present(location)
+    if list == nil { try requireHome(location) }
+    return list
+  }
+
+  /// Reads the location's list, of a place that has lists; nil if there is none.
+  private func present(_ location: Location) throws(EngineError) -> ListFile.Contents? {
     do throws(ListFile.ReadError) {
       // A policy that is not whole is none, and so are settings and declarations.
       let isUsers = ![.settings, .declared].contains(location.domain) && !location.place.isManaged

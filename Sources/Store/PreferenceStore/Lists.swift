@@ -39,6 +39,8 @@ public final class Lists: Sendable {
   /// The lists as they were last read or written; nil: there is no history.
   let seen: SeenLists?
   let log: @Sendable (LogLine) -> Void
+  /// Whether the user's directory of lists was there at any look.
+  let hasHome: Atomic<Bool>
   /// Nanoseconds that lists and additions took to read.
   private let reading = Atomic<Int64>(0)
   private let readsUnderWay = Atomic<Int>(0)
@@ -52,6 +54,7 @@ public final class Lists: Sendable {
   ) {
     (self.layout, self.profiles, self.seen) = (layout, profiles, seen)
     (self.isReadOnly, self.log) = (isReadOnly, log)
+    hasHome = Atomic(Files.isDirectory(layout.userDirectory))
     fragments = FragmentReader(layout)
     machineSchemas = MachineSchemas(
       layout.settingsDirectories, bundles: layout.schemaDirectories, log: log)

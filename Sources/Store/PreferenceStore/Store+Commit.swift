@@ -124,6 +124,7 @@ extension Store {
       (state.domains[location]?.failure, state.domains[location]?.identity?.size ?? 0)
     }
     if let failure, failure.reason == .unreadable { throw failure }
+    try lists.requireHome(location)
     try EngineError.wrapping(location.domain) { () throws(SystemError) in
       try ListFile(path: lists.layout.path(location)).checkReplaceable(size: UInt64(clamping: size))
     }

@@ -194,6 +194,45 @@ import Testing
     }
   }
 
+  @Test("a directory of lists that was there and is gone is an error until it is there again")
+  func goneHome() throws {
+    try withSandbox { sandbox in
+      let (files, fresh) = (FileManager.default, Location(.user, "fresh"))
+      let (moved, state) = (sandbox.root + "/moved", sandbox.state + "/s")
+      sandbox.makeList(sandbox.config + "/d.plist", "dict(K=1)")
+      let test = try TestStore(sandbox)
+      #expect(try test.get("K") == 1)
+      try test.set("K", 2)
+      try files.moveItem(atPath: sandbox.config, toPath: moved)
+      test.store.lists.refresh(TestStore.user)
+      #expect(throws: EngineError.self) { try test.get("K") }
+      #expect(throws: EngineError.self) { try test.get("K", fresh) }
+      #expect(throws: EngineError.self) { try test.set("K", 1, fresh) }
+      #expect(throws: EngineError.self) { try test.store.checkpoint(TestStore.user) }
+      try files.removeItem(atPath: state)
+      #expect(throws: SystemError.self) { try test.store.revive() }
+      #expect(!files.fileExists(atPath: sandbox.config) && !files.fileExists(atPath: state))
+      try files.moveItem(atPath: moved, toPath: sandbox.config)
+      try test.store.revive()
+      test.store.lists.refresh(TestStore.user)
+      #expect(try test.get("K") == 2)
+      #expect(try test.get("K", fresh) == nil)
+      try test.store.checkpoint(TestStore.user)
+      #expect(sandbox.evaluate(test.list, "d['K']") == "2")
+    }
+  }
+
+  @Test("a store whose directory of lists was never there makes it")
+  func newHome() throws {
+    try withSandbox { sandbox in
+      try FileManager.default.removeItem(atPath: sandbox.config)
+      let test = try TestStore(sandbox)
+      try test.set("K", 1)
+      try test.store.checkpoint(TestStore.user)
+      #expect(sandbox.evaluate(test.list, "d['K']") == "1")
+    }
+  }
+
   @Test("a second owner is told which process has the store")
   func lock() throws {
     try withSandbox { sandbox in
