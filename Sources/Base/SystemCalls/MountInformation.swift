@@ -77,6 +77,22 @@ public enum MountInformation {
     }
   }
 
+  /// The mount points that fstab(5) names.
+  public static var planned: [String] {
+    planned(in: (try? Files.contents("/etc/fstab", limit: 1 << 20)) ?? [])
+  }
+
+  /// The mount points in lines of fstab(5).
+  static func planned(in bytes: [UInt8]) -> [String] {
+    bytes.split(separator: UInt8(ascii: "\n")).compactMap { line in
+      let fields = line.split { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
+      guard fields.count > 2, fields[0].first != UInt8(ascii: "#"),
+        fields[1].first == UInt8(ascii: "/")
+      else { return nil }
+      return unescaped(fields[1])
+    }
+  }
+
   private static func number(_ name: String, in options: String) -> uid_t? {
     options.split(separator: ",").lazy.compactMap { option -> uid_t? in
       option.hasPrefix(name + "=") ? uid_t(option.dropFirst(name.utf8.count + 1)) : nil

@@ -167,8 +167,15 @@ public struct Surroundings: Sendable {
   public var socketNote: String { stateDirectory + "/socket" }
 
   /// Why no owner could keep its state: the state directory cannot be written, or made. Then an owner
-  /// only reads. nil: it can be written. Cost: access(2), and one for each directory that is missing.
+  /// only reads. nil: it can be written. Cost: a small file; access(2), and one for each directory
+  /// that is missing.
   public var stateObstacle: EngineError? {
+    if other == nil, let point = Self.awaitedMount(of: Self.home, MountInformation.planned) {
+      return EngineError(
+        .system(.inputOutput),
+        "preferences cannot be changed, because nothing is mounted yet at \(point), which fstab(5) "
+          + "names; it goes on when the home is there")
+    }
     var directory = stateDirectory
     while !Files.isDirectory(directory), directory != "/", directory != "." {
       directory = Files.parent(of: directory)
@@ -182,6 +189,18 @@ public struct Surroundings: Sendable {
         "preferences can be read, and not changed, because their state cannot be kept in "
           + "\(stateDirectory): \(error)")
     }
+  }
+
+  /// The mount point of these that the home is, or lies below, if nothing is mounted there yet: an
+  /// empty directory. What were made in it would be hidden later.
+  package static func awaitedMount(of home: String, _ planned: [String]) -> String? {
+    let points = planned.filter { $0 != "/" && (home == $0 || home.hasPrefix($0 + "/")) }
+    guard let point = points.max(by: { $0.utf8.count < $1.utf8.count }),
+      let here = (try? Files.status(point)) ?? nil,
+      let above = (try? Files.status(Files.parent(of: point))) ?? nil, here.st_dev == above.st_dev
+    else { return nil }
+    let names = (try? Files.names(in: point, withDirectories: true)) ?? nil
+    return names?.allSatisfy { $0 == "." || $0 == ".." } == true ? point : nil
   }
 
   /// Whether the lists or the state lie on a file system that is mounted at the user's home, or below
