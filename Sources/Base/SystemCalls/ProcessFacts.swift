@@ -9,7 +9,7 @@ public struct ProcessFacts: Equatable, Sendable {
   /// user's.
   public let program: String
   /// The last part of its control group; empty where it cannot be told. Of a process that
-  /// `defaults record` has started, or one of its descendants, `record-` and the number of that.
+  /// `prefs record` has started, or one of its descendants, `record-` and the number of that.
   public let unit: String
 
   /// Reads them. Cost: two files of proc(5), which are in memory, one for each ancestor, and one more

@@ -205,7 +205,7 @@ extension Carrier {
     next = saved
     for loser in change.losers where loser.value != nil {
       log(
-        .notice("a value lost to another host's; defaults cloud log shows it (number \(loser.key))")
+        .notice("a value lost to another host's; prefs cloud log shows it (number \(loser.key))")
       )
     }
   }

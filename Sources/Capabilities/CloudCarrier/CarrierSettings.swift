@@ -43,7 +43,7 @@ struct CarrierSettings: Sendable {
     guard let file else {
       throw EngineError(
         .noSuchKey, domain: CloudSettings.domain, key: "PasswordFile",
-        "it is not set, but User is; defaults cloud login sets both")
+        "it is not set, but User is; prefs cloud login sets both")
     }
     let bytes = try SecretFile.bytes(file, limit: 4096)
     let text = String(decoding: bytes, as: UTF8.self)

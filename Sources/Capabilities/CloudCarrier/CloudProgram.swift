@@ -14,7 +14,7 @@ public enum CloudProgram {
 
     Keeps the preferences of the cloud the same on every machine of the user. prefsd starts it when
     Endpoints of the domain prefsfs.cloud is set, and ends it; run it yourself only as a service.
-    `defaults cloud` says how it is doing.
+    `prefs cloud` says how it is doing.
 
       --store DIRECTORY  the directory of the user's lists (default: ~/.config)
       --owned            end when standard input ends; log to the system's log

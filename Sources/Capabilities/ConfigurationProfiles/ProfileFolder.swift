@@ -172,7 +172,7 @@ public struct ProfileFolder: ProfileReading {
 
   // MARK: - Reports
 
-  /// What `defaults profiles` and `status.json` say of a profile; see `PlaceAdditions.reports`.
+  /// What `prefs profiles` and `status.json` say of a profile; see `PlaceAdditions.reports`.
   private static func report(
     _ file: Installed, _ place: Place?, isOver: Bool
   ) -> ValueDictionary {

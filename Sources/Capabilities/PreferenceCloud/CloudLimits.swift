@@ -16,7 +16,7 @@ public enum CloudLimits {
     EngineError(
       .system(.fileTooLarge), domain: domain, key: key,
       "in the cloud a value has at most 1 MB and a name 1000 bytes; "
-        + "defaults cloud remove keeps it on this machine alone")
+        + "prefs cloud remove keeps it on this machine alone")
   }
 
   /// The refusal of a value for which there is no room (EDQUOT).

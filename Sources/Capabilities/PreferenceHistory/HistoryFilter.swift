@@ -3,7 +3,7 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-/// Which changes of the history are meant: the filters of `defaults history` and `defaults undo`.
+/// Which changes of the history are meant: the filters of `prefs history` and `prefs undo`.
 package struct HistoryFilter: Equatable, Sendable {
   /// The only domain, and the only key; nil: all.
   package var domain: DomainName?

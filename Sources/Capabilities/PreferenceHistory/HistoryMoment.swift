@@ -12,7 +12,7 @@ package enum HistoryMoment: Equatable, Sendable {
     "a number of a change, 2026-11-21T07:20:00Z, 2026-11-21, yesterday, now, or -2h"
 
   /// The moment that a text means; nil if it means none. Days begin at midnight, UTC, as the times
-  /// that `defaults history` prints.
+  /// that `prefs history` prints.
   package init?(_ text: String, now: Timestamp = .now) {
     if let number = UInt64(text) {
       self = .number(number)

@@ -25,7 +25,7 @@ extension Schema {
     }
     let about = title.isEmpty ? domain.string : title
     return """
-      // Made by `defaults schema swift \(domain)`. Change the schema, not this file.
+      // Made by `prefs schema swift \(domain)`. Change the schema, not this file.
 
       import Foundation
       import Preferences

@@ -51,7 +51,7 @@ extension SearchEngine {
     return text.isEmpty ? nil : text
   }
 
-  /// What the schema of the domain says of a key, and what is read now, as `defaults describe` writes
+  /// What the schema of the domain says of a key, and what is read now, as `prefs describe` writes
   /// it; nil if no schema has the key.
   public func description(of key: Key, in domain: DomainName) throws(EngineError) -> String? {
     guard let known = schema(of: domain)?[key] else { return nil }

@@ -52,7 +52,7 @@ enum Output {
   }
 
   /// Has the process end with status 0 when the reader of standard output ends, also while there is
-  /// nothing to write: `defaults watch com.example Key | head -n 1` waits for one change. A file or a
+  /// nothing to write: `prefs watch com.example Key | head -n 1` waits for one change. A file or a
   /// terminal as standard output changes nothing.
   static func endWithReader() {
     let thread = try? WorkerThread(name: "prefs-reader") {

@@ -8,7 +8,7 @@ import SystemCalls
 enum RecordedForm: String, CaseIterable {
   /// Lines for a shell.
   case commands
-  /// A document for `defaults apply`.
+  /// A document for `prefs apply`.
   case apply
   /// A file of tasks. The first ones apply documents, so that they change nothing where everything
   /// is as it should be; keys that were removed have a task each.
@@ -79,7 +79,7 @@ enum RecordedForm: String, CaseIterable {
       guard !domains.isEmpty else { continue }
       sets += task(
         "Preferences" + (place == .host ? " of this host" : ""),
-        ["defaults"] + words + ["apply", "-"], xml(.dictionary(domains)),
+        ["prefs"] + words + ["apply", "-"], xml(.dictionary(domains)),
         "changed_when: result.rc == 2", "failed_when: result.rc not in [0, 2]")
     }
     var unknown: [RecordedKey] = []

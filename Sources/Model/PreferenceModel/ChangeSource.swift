@@ -21,9 +21,9 @@ public struct ChangeSource: Hashable, Sendable {
     case once
     /// The cloud.
     case cloud
-    /// `defaults undo`.
+    /// `prefs undo`.
     case undo
-    /// A declaration: `defaults apply --as`.
+    /// A declaration: `prefs apply --as`.
     case declaration
   }
 
@@ -36,7 +36,7 @@ public struct ChangeSource: Hashable, Sendable {
   /// The path of its program; empty: it is not known, because the process had ended.
   public var program = ""
   /// The last part of its control group, such as the service or the application's scope that it
-  /// belongs to, or of a program that `defaults record` runs, `record-` and the number of that; empty:
+  /// belongs to, or of a program that `prefs record` runs, `record-` and the number of that; empty:
   /// it is not known.
   public var unit = ""
 

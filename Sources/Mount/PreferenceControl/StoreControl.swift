@@ -94,7 +94,7 @@ public final class StoreControl: ControlService {
     return text
   }
 
-  /// Every place that holds the key, as `defaults explain` writes it; nil if none does.
+  /// Every place that holds the key, as `prefs explain` writes it; nil if none does.
   func explanation(
     of key: Key, in domain: DomainName
   ) throws(EngineError) -> String? {

@@ -200,7 +200,7 @@ final class StoreHistory: HistoryService {
     Set(try changes().positions?[domain]?.keys.map { $0 } ?? [])
   }
 
-  /// The changes of a key, as `defaults history --all` prints them; nil: there are none.
+  /// The changes of a key, as `prefs history --all` prints them; nil: there are none.
   func changes(of key: Key, in domain: DomainName) throws(EngineError) -> String? {
     let all = try changes()
     guard let positions = all.positions?[domain]?[key] else { return nil }

@@ -142,11 +142,11 @@ import Testing
     ("-dict width 1024 height ' 768 '", "1024 768", []),
     (
       "-dict width wide height -int 768", "800 768",
-      ["the default's are used: width", "is replaced; `defaults history prefs-sample Frame`"]
+      ["the default's are used: width", "is replaced; `prefs history prefs-sample Frame`"]
     ),
     (
       "-array 1024 768", "800 600",
-      ["an array cannot be read as Frame", "is replaced; `defaults history prefs-sample Frame`"]
+      ["an array cannot be read as Frame", "is replaced; `prefs history prefs-sample Frame`"]
     ),
   ]
 

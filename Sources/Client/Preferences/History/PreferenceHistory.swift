@@ -6,8 +6,8 @@ public import PropertyList
 internal import StoreAccess
 internal import SystemCalls
 
-/// What was changed in a domain, when and by whom, and the way back: `defaults history` and
-/// `defaults undo` for programs.
+/// What was changed in a domain, when and by whom, and the way back: `prefs history` and
+/// `prefs undo` for programs.
 ///
 /// ```swift
 /// let history = PreferenceHistory(of: .standard)
@@ -75,7 +75,7 @@ public struct PreferenceHistory: Sendable {
     public let count: Int
     /// When it took effect.
     public let date: Date
-    /// The way it came, as `defaults history` names it: `mount`, `command`, `library`, `list` ...
+    /// The way it came, as `prefs history` names it: `mount`, `command`, `library`, `list` ...
     public let way: String
     /// The path of the program, and the unit that it belongs to; empty where they are not known.
     public let program, unit: String

@@ -50,6 +50,6 @@ extension UserDefaults {
     guard let found, found.value == unread, found.location.place.isOwn else { return }
     Session.note(
       "\(domain) \(key.name): the stored value, which could not be read as \(Value.self), is "
-        + "replaced; `defaults history \(domain) \(key.name)` shows it")
+        + "replaced; `prefs history \(domain) \(key.name)` shows it")
   }
 }

@@ -2,7 +2,7 @@ import PreferenceDeclarations
 import PreferenceSchemas
 import PropertyList
 
-/// The preferences of other systems, as documents for `defaults apply`. Those of dconf and GSettings
+/// The preferences of other systems, as documents for `prefs apply`. Those of dconf and GSettings
 /// are as programs that use GSettings have them in a mount (`VariantText.kept`).
 enum OtherStores {
   /// A document, and what could not be taken over.

@@ -143,7 +143,7 @@ enum Cloud {
     }
     try arguments.end()
     guard try settings(store).isConfigured else {
-      throw Refusal(message: "There is no cloud", detail: "defaults cloud login says where it is")
+      throw Refusal(message: "There is no cloud", detail: "prefs cloud login says where it is")
     }
     let isDone = try Refusal.wrapping("Could not synchronize with the cloud") {
       () throws(EngineError) in

@@ -86,7 +86,7 @@ struct CloudReport {
           + "version, or sealed with another EncryptionKeyFile")
     }
     if losers > 0 {
-      lines.append("values that lost to others: \(losers); defaults cloud log shows them")
+      lines.append("values that lost to others: \(losers); prefs cloud log shows them")
     }
     return lines
   }

@@ -12,7 +12,7 @@ import SystemCalls
 enum GSettingsSwitch {
   private static let file = "environment.d/60-prefsfs-gsettings.conf"
   private static let contents = """
-    # Written by `defaults gsettings on`, removed by `defaults gsettings off`.
+    # Written by `prefs gsettings on`, removed by `prefs gsettings off`.
     GSETTINGS_BACKEND=prefsfs
 
     """
@@ -50,7 +50,7 @@ enum GSettingsSwitch {
     Output.write(
       """
       Log out and in: programs that use GSettings then keep their preferences in the mount.
-      What dconf has comes along with: defaults import-from dconf | defaults apply -
+      What dconf has comes along with: prefs import-from dconf | prefs apply -
       \(path.printable()) is read by systemd. Elsewhere, set the variable by hand:
         a session that systemd does not start: export GSETTINGS_BACKEND=prefsfs in ~/.profile
         what a plain dbus-daemon starts: dbus-update-activation-environment GSETTINGS_BACKEND
@@ -132,7 +132,7 @@ enum GSettingsSwitch {
     let domains = try GSettingsTypes.ofMachine().domains(options).map(\.view.target.name)
     guard !domains.isEmpty else { return }
     Output.write("These domains stay in the mount; dconf gets their values with\n")
-    Output.write("  defaults export --as dconf | dconf load /\n")
+    Output.write("  prefs export --as dconf | dconf load /\n")
     for domain in domains { Output.write(line: "  \(domain)") }
   }
 
@@ -150,7 +150,7 @@ enum GSettingsSwitch {
     guard found.elementsEqual(contents.utf8) else {
       throw Refusal(
         message: message,
-        detail: "\(path) has something else than `defaults gsettings on` writes; move it away")
+        detail: "\(path) has something else than `prefs gsettings on` writes; move it away")
     }
     return true
   }

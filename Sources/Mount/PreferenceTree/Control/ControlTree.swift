@@ -385,7 +385,7 @@ extension ControlTree: Branch {
   }
 
   /// Gives up what is known of the past where the history's settings have changed, or values were
-  /// removed from it (`defaults history forget`). Other reports are made anew for each reader.
+  /// removed from it (`prefs history forget`). Other reports are made anew for each reader.
   func changed(_ changeset: Changeset, now: Moment) {
     guard changeset.concerns(.settings) else { return }
     lastListing = nil

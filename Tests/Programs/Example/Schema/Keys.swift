@@ -1,4 +1,4 @@
-// Made by `defaults schema swift org.example.tabs`. Change the schema, not this file.
+// Made by `prefs schema swift org.example.tabs`. Change the schema, not this file.
 
 import Foundation
 import Preferences
