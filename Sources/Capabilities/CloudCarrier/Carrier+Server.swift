@@ -12,6 +12,7 @@ extension Carrier {
     carryOut([.event(.disconnected, server: nil)])
     transport?.disconnect()
     (session, transport) = (nil, nil)
+    machine.requireList()
     do throws(EngineError) {
       let settings = try CarrierSettings(places, userName: userName)
       (patterns, local) = (settings.settings.keys, settings.settings.local)
@@ -174,7 +175,9 @@ extension Carrier {
   func note(_ event: Synchroniser.Event, _ actions: [Synchroniser.Action]) {
     switch event {
     case .listed: if let lists = sync?.listsAwaited { sync?.listsAwaited = max(0, lists - 1) }
-    case .disconnected: sync?.listsAwaited = 1
+    case .disconnected where sync != nil:
+      sync?.listsAwaited = 1
+      machine.requireList()
     default: break
     }
     for case .tellClockAhead(let milliseconds) in actions {

@@ -62,13 +62,14 @@ public struct CloudSession: Sendable {
     case list
     case push([Synchroniser.Push])
     case purge(CloudKey, revision: Int64)
+    case resume(CloudKey, revision: Int64)
     case heartbeat
 
     /// Whether its answer comes soon, where the server is there.
     var isQuick: Bool {
       switch self {
       case .authenticate, .list: false
-      case .found, .push, .purge, .heartbeat: true
+      case .found, .push, .purge, .resume, .heartbeat: true
       }
     }
   }
@@ -179,6 +180,7 @@ public struct CloudSession: Sendable {
     for action in actions {
       switch action {
       case .list: calls.append(.list)
+      case .resume(let key, let revision): calls.append(.resume(key, revision: revision))
       case .push(let pushes): calls.append(.push(pushes))
       case .purge(let removals):
         calls += removals.sorted { $0.key < $1.key }.map { .purge($0.key, revision: $0.value) }
@@ -220,6 +222,8 @@ public struct CloudSession: Sendable {
     case .authenticate: return send("auth/authenticate", coding.authenticate(password ?? ""))
     case .found(let identity): return send("kv/txn", coding.found(identity))
     case .list: return send("kv/range", coding.list)
+    case .resume(let key, let revision):
+      return send("kv/txn", coding.resume(key, revision: revision))
     case .heartbeat: return send("kv/range", coding.heartbeat)
     case .push(let pushes):
       guard let body = coding.push(pushes) else {
@@ -319,6 +323,7 @@ public struct CloudSession: Sendable {
     case .authenticate: answer = coding.authenticated(body)
     case .list: answer = coding.listed(body)
     case .push(let pushes): answer = coding.pushed(body, pushes)
+    case .resume(let key, _): answer = coding.resumed(body, key)
     case .purge, .found, .heartbeat: answer = status == 200 ? .alive : coding.pushed(body, [])
     }
     switch answer {
@@ -363,7 +368,9 @@ public struct CloudSession: Sendable {
     case .refused:
       troubles.refusals += 1
       if troubles.refusals >= Self.mostRefusals { return "the server refuses every change" }
-    case .set, .connected, .disconnected, .listed, .changed, .compacted, .tick, .unreadable: break
+    case .set, .connected, .disconnected, .listed, .changed, .compacted, .history, .tick,
+      .unreadable:
+      break
     }
     return nil
   }

@@ -71,6 +71,19 @@ public struct EtcdCoding: Sendable {
   /// /v3/kv/range. It costs the server one look-up.
   var heartbeat: [UInt8] { Self.json(["key": Self.base64(accountName)]) }
 
+  /// The body that asks for the record that identifies the values, and for the one that the key had
+  /// at that revision: POST /v3/kv/txn.
+  func resume(_ key: CloudKey, revision: Int64) -> [UInt8] {
+    Self.json([
+      "success": [
+        ["request_range": ["key": Self.base64(accountName)]],
+        [
+          "request_range": ["key": Self.base64(name(key)), "revision": .string("\(revision)")]
+        ],
+      ]
+    ])
+  }
+
   /// The body that hears of changes: POST /v3/watch.
   public func watch(from revision: Int64) -> [UInt8] {
     Self.json([
@@ -136,17 +149,14 @@ public struct EtcdCoding: Sendable {
       guard let revision = root.header else { return nil }
       var records: [CloudKey: CloudState.Known] = [:]
       var unreadable: Set<CloudKey> = []
-      var identity: String?
+      var account: String?
       for pair in root.array("kvs") {
-        if pair.bytes("key") == accountName {
-          identity = String(decoding: (pair.bytes("value") ?? []).prefix(100), as: UTF8.self)
-        }
+        if pair.bytes("key") == accountName { account = self.account(pair) }
         guard let (key, known) = record(pair) else { continue }
         records[key] = known
         if known == nil { unreadable.insert(key) }
       }
-      guard let identity else { return .unfounded }
-      let account = "\(user ?? "") \(prefix) \(identity)"
+      guard let account else { return .unfounded }
       return .event(
         .listed(records, revision: revision, account: account), unreadable: unreadable)
     }
@@ -169,6 +179,27 @@ public struct EtcdCoding: Sendable {
       }
       return .event(.refused(present, revision: revision), unreadable: unreadable)
     }
+  }
+
+  /// Reads the answer to `resume`. The server may no longer have that revision, or not yet.
+  func resumed(_ bytes: [UInt8], _ key: CloudKey) -> Answer {
+    let answer = Self.read(bytes) { root in
+      guard root.header != nil else { return nil }
+      var (account, known): (String?, CloudState.Known?)
+      for range in root.array("responses") {
+        for pair in range["response_range"]?.dictionary?.array("kvs") ?? [] {
+          if pair.bytes("key") == accountName {
+            account = self.account(pair)
+          } else if let (found, record) = record(pair), found == key {
+            known = record
+          }
+        }
+      }
+      return .event(.history(key, known, account: account))
+    }
+    // OutOfRange of gRPC.
+    if case .failed(11, _) = answer { return .event(.history(key, nil, account: nil)) }
+    return answer
   }
 
   /// Reads one line of the answer to `watch`. A line has the changes of one revision, or of
@@ -241,6 +272,12 @@ public struct EtcdCoding: Sendable {
     let text = root["error"]?.string ?? ""
     return .failed(
       code: code, text.isEmpty ? "the server sent an unexpected answer" : String(text.prefix(200)))
+  }
+
+  /// Whose values these are, by the record that identifies them.
+  private func account(_ pair: ValueDictionary) -> String {
+    let identity = String(decoding: (pair.bytes("value") ?? []).prefix(100), as: UTF8.self)
+    return "\(user ?? "") \(prefix) \(identity)"
   }
 
   /// A record and its key. The record is nil where it is of a later version, or sealed with another

@@ -22,7 +22,7 @@ extension Synchroniser {
     }
     state.revision = revision
     state.heardAt = server ?? state.heardAt
-    isListed = true
+    (isListed, needsList) = (true, false)
     let (next, overflow) = revision.addingReportingOverflow(1)
     return actions + [.watch(from: overflow ? .max : next)] + purge(server) + push()
   }

@@ -11,6 +11,8 @@ import PropertyList
 /// - A set that this host acknowledged is the value, was replaced by a later set of this host, was
 ///   replaced by a host that knew of it, or is a loser in the state.
 /// - The changes of one batch are pushed as one transaction, unless some of its keys have lost.
+/// - A connection after the first one goes on where the last one ended, if the server still has the
+///   last record that this host has heard of; otherwise everything is listed.
 /// - Two hosts with the same state and the same name, of which one was copied from the other, are two
 ///   hosts: a record is this host's own only where the state has pushed its stamp.
 /// - A push that may or may not have arrived is repeated, and takes effect once: its stamp tells.
@@ -38,6 +40,9 @@ public struct Synchroniser: Sendable {
     case changed([CloudKey: CloudRecord?], revision: Int64)
     /// The revisions that the watch needs are no longer there.
     case compacted
+    /// The answer to `.resume`: the record that the key had at that revision, and whose values these
+    /// are; nil: there was none, or the server no longer knows, or does not know yet.
+    case history(CloudKey, CloudState.Known?, account: String?)
     /// Time has passed: sent about once an hour, so that the records of old removals are deleted.
     case tick
     /// The push was carried out.
@@ -54,6 +59,8 @@ public struct Synchroniser: Sendable {
   public enum Action: Equatable, Sendable {
     /// Ask the server for all records.
     case list
+    /// Ask which record the key had at that revision.
+    case resume(CloudKey, revision: Int64)
     /// Hear of changes from this revision on.
     case watch(from: Int64)
     /// Write the records in one transaction, if each has the revision that is named (0: it is not
@@ -104,13 +111,11 @@ public struct Synchroniser: Sendable {
   /// Whether the list has been heard since the connection began.
   var isListed = false
   /// The push whose answer is awaited.
-  private var pushed: [Push] = []
-
-  /// Keys that a transaction may have. Each is one operation, of which etcd accepts 128 unless it
-  /// is configured otherwise.
-  static let mostKeys = 100
-  /// Bytes that a transaction may have, below etcd's 1.5 MiB.
-  static let mostBytes = 1_300_000
+  var pushed: [Push] = []
+  /// How many keys of several batches are pushed together.
+  var width = Self.mostKeys
+  /// Whether the next connection begins with a list, whatever is known.
+  var needsList = true
 
   /// Goes on from a state.
   public init(_ state: CloudState) {
@@ -185,8 +190,10 @@ public struct Synchroniser: Sendable {
       set(changes, wall)
       return push()
     case .connected:
-      (isConnected, isListed, pushed, unreadable) = (true, false, [], [])
-      return [.list]
+      (isConnected, isListed, pushed) = (true, false, [])
+      return resume()
+    case .history(let key, let record, let account):
+      return resumed(key, record, account, server)
     case .disconnected:
       (isConnected, isListed, pushed) = (false, false, [])
       return []
@@ -210,10 +217,12 @@ public struct Synchroniser: Sendable {
       if isConnected, isListed { state.heardAt = server ?? state.heardAt }
       return purge(server)
     case .pushed(let revision):
+      width = min(width * 2, Self.mostKeys)
       accept(revision)
       return push()
     case .refused(let present, let revision):
-      pushed = []
+      // Other hosts change the same keys: fewer at a time.
+      (pushed, width) = ([], 1)
       return hear(present, at: revision, server) + push()
     }
   }
@@ -260,38 +269,11 @@ public struct Synchroniser: Sendable {
     }
   }
 
-  // MARK: - Pushes
-
-  /// Pushes the oldest batch, unless one is on its way. What cannot be read on the server stays.
-  /// Holds these keys back from now on, and no others, and pushes what need not wait any longer.
-  public mutating func release(holding keys: Set<CloudKey>) -> [Action] {
-    held = keys
-    return push()
-  }
-
-  mutating func push() -> [Action] {
-    guard isConnected, isListed, pushed.isEmpty else { return [] }
-    var pending = state.pending.filter { !unreadable.contains($0.key) }
-    if !held.isEmpty {
-      let waiting = Set(pending.filter { held.contains($0.key) }.values.map(\.batch))
-      pending = pending.filter { !waiting.contains($0.value.batch) }
-    }
-    guard let batch = pending.values.map(\.batch).min() else { return [] }
-    var bytes = 0
-    for key in pending.filter({ $0.value.batch == batch }).keys.sorted().prefix(Self.mostKeys) {
-      guard let next = next(key) else { continue }
-      // The name is in the comparison, in the record that is written, and in the question.
-      bytes +=
-        next.record.bytes.count + 3 * (key.domain.string.utf8.count + key.key.string.utf8.count)
-      if !pushed.isEmpty, bytes > Self.mostBytes { break }
-      pushed.append(next)
-    }
-    return pushed.isEmpty ? push() : [.push(pushed)]
-  }
+  // MARK: - The push of a key
 
   /// The push of a pending key. Its stamp is later than that of the record that it replaces, also
   /// where it was cut.
-  private mutating func next(_ key: CloudKey) -> Push? {
+  mutating func next(_ key: CloudKey) -> Push? {
     guard var pending = state.pending[key] else { return nil }
     let known = state.known[key]
     if pending.value == nil, known == nil {

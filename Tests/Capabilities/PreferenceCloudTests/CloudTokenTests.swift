@@ -118,7 +118,7 @@ import Testing
         guard waiting.removeValue(forKey: next.host) == next.asked else { continue }
         _ = hosts[next.host].handle(Self.token("t"), now: now, random: 0)
       }
-      now = now.advanced(milliseconds: 10)
+      now = now.advanced(milliseconds: 50)
     }
     #expect(now.milliseconds(after: Self.start) <= 3 * 300 * Int(cost))
   }

@@ -122,6 +122,34 @@ import Testing
     )
   }
 
+  @Test("the past of a key tells whether the server has it, and whose it is")
+  func past() {
+    let identity =
+      #"{"key":"\#(Self.text(Self.coding.accountName))","mod_revision":"2","value":"\#(Self.text(Array("f00d".utf8)))"}"#
+    func ranges(_ kvs: String...) -> [UInt8] {
+      let ranges = kvs.map { #"{"response_range":{"kvs":[\#($0)]}}"# }.joined(separator: ",")
+      return Array(#"{\#(Self.header),"succeeded":true,"responses":[\#(ranges)]}"#.utf8)
+    }
+    let known = CloudState.Known(Self.record, revision: 4)
+    let compacted = #"{"error":"etcdserver: mvcc: required revision has been compacted","code":11}"#
+    let answers: [([UInt8], EtcdCoding.Answer)] = [
+      (ranges(identity, Self.pair()), .event(.history(Self.key, known, account: Self.account))),
+      (ranges(identity, ""), .event(.history(Self.key, nil, account: Self.account))),
+      (ranges("", Self.pair()), .event(.history(Self.key, known, account: nil))),
+      (Array(compacted.utf8), .event(.history(Self.key, nil, account: nil))),
+      (
+        Array(#"{"error":"etcdserver: invalid auth token","code":16}"#.utf8),
+        .failed(code: 16, "etcdserver: invalid auth token")
+      ),
+    ]
+    for (bytes, answer) in answers {
+      let text = String(decoding: bytes, as: UTF8.self)
+      #expect(Self.coding.resumed(bytes, Self.key) == answer, "\(text)")
+    }
+    let body = String(decoding: Self.coding.resume(Self.key, revision: 4), as: UTF8.self)
+    #expect(body.contains(#""revision""#) && body.contains(Self.text(Self.coding.name(Self.key))))
+  }
+
   @Test("answers that are cut at any byte, or changed, are failures or events, and trap nothing")
   func garbage() {
     let push = Synchroniser.Push(key: Self.key, record: Self.record, revision: 4)
@@ -137,6 +165,7 @@ import Testing
         _ = Self.coding.pushed(bytes, [push])
         _ = Self.coding.watched(bytes)
         _ = Self.coding.authenticated(bytes)
+        _ = Self.coding.resumed(bytes, Self.key)
       }
       if case .event? = Self.coding.watched(cut).first {
         Issue.record("a line that is cut at \(index) is an event")

@@ -322,6 +322,92 @@ import Testing
     }
   }
 
+  @Test("a later connection goes on from the last record, where the server still has it")
+  func resumes() {
+    let known = CloudState.Known(Self.record(1, 1), revision: 4)
+    let other = CloudState.Known(Self.record(2, 1), revision: 4)
+    let answers: [(CloudState.Known?, String?, [Synchroniser.Action])] = [
+      (known, "a", [.watch(from: 5)]), (known, "b", [.list]), (known, nil, [.list]),
+      (other, "a", [.list]), (.init(known.record, revision: 3), "a", [.list]), (nil, "a", [.list]),
+    ]
+    for (record, account, actions) in answers {
+      var machine = Self.connected([Self.key: known])
+      _ = machine.handle(.disconnected, wall: 2)
+      #expect(machine.handle(.connected, wall: 3) == [.resume(Self.key, revision: 4)])
+      let answer = machine.handle(.history(Self.key, record, account: account), wall: 4)
+      #expect(answer == actions, "\(String(describing: record)) \(account ?? "-")")
+    }
+    var machine = Self.connected([Self.key: known])
+    _ = machine.handle(.disconnected, wall: 2)
+    _ = machine.handle(.set([Self.key: 9]), wall: 3)
+    _ = machine.handle(.connected, wall: 4)
+    let pushes = Self.pushes(machine.handle(.history(Self.key, known, account: "a"), wall: 5))
+    #expect(pushes.map(\.revision) == [4], "what was set meanwhile is pushed without a list")
+  }
+
+  @Test(
+    "everything is listed at the first connection, after a request, and with unreadable records")
+  func lists() {
+    let known = CloudState.Known(Self.record(1, 1), revision: 4)
+    var machine = Self.connected([Self.key: known])
+    machine = Synchroniser(machine.state)
+    #expect(machine.handle(.connected, wall: 2) == [.list], "a new process")
+    machine = Self.connected()
+    #expect(machine.handle(.connected, wall: 2) == [.list], "nothing is known")
+    machine = Self.connected([Self.key: known])
+    machine.requireList()
+    #expect(machine.handle(.connected, wall: 2) == [.list])
+    machine = Self.connected([Self.key: known])
+    _ = machine.handle(.unreadable([CloudKey("d", "L")], revision: 9), wall: 2)
+    #expect(machine.handle(.connected, wall: 2) == [.list])
+    #expect(machine.unreadable.isEmpty)
+  }
+
+  @Test(
+    "changes of a time without the server go together, 100 keys at a time; refusals divide them")
+  func together() {
+    var machine = Self.connected()
+    _ = machine.handle(.disconnected, wall: 2)
+    for number in 0..<350 {
+      _ = machine.handle(.set([CloudKey("d", Key("K\(number)")): 1]), wall: 3)
+    }
+    _ = machine.handle(.connected, wall: 4)
+    var actions = machine.handle(.listed([:], revision: 5, account: "a"), wall: 4)
+    var sizes: [Int] = []
+    for step in 0..<20 {
+      let pushes = Self.pushes(actions)
+      if pushes.isEmpty { break }
+      sizes.append(pushes.count)
+      let present = Dictionary(
+        uniqueKeysWithValues: pushes.map { ($0.key, CloudState.Known?.none) })
+      actions = machine.handle(
+        step == 1
+          ? .refused(present, revision: 6) : .pushed(revision: Int64(10 + step)), wall: 5)
+    }
+    #expect(sizes == [100, 100, 1, 2, 4, 8, 16, 32, 64, 100, 23])
+    #expect(machine.state.pending.isEmpty)
+  }
+
+  @Test("a change of many keys is not divided to fill a push, unless it is larger than one")
+  func wholeBatches() {
+    var machine = Self.connected()
+    _ = machine.handle(.disconnected, wall: 2)
+    for (domain, count) in [("a", 60), ("b", 60), ("c", 30), ("d", 150)] as [(DomainName, Int)] {
+      let keys = (0..<count).map { (CloudKey(domain, Key("K\($0)")), Value?.some(1)) }
+      _ = machine.handle(.set(Dictionary(uniqueKeysWithValues: keys)), wall: 3)
+    }
+    _ = machine.handle(.connected, wall: 4)
+    var actions = machine.handle(.listed([:], revision: 5, account: "a"), wall: 4)
+    var sizes: [[String: Int]] = []
+    for step in 0..<10 {
+      let pushes = Self.pushes(actions)
+      if pushes.isEmpty { break }
+      sizes.append(Dictionary(grouping: pushes) { $0.key.domain.string }.mapValues(\.count))
+      actions = machine.handle(.pushed(revision: Int64(10 + step)), wall: 5)
+    }
+    #expect(sizes == [["a": 60], ["b": 60, "c": 30], ["d": 100], ["d": 50]])
+  }
+
   @Test("an edit that comes back through the watch is no edit")
   func noEcho() {
     var machine = Self.connected()

@@ -28,6 +28,18 @@ struct World {
       return .pushed(revision: revision)
     }
 
+    /// What the key had at that revision.
+    func past(_ key: CloudKey, _ revision: Int64) -> Synchroniser.Event {
+      guard revision >= compacted, revision <= self.revision else {
+        return .history(key, nil, account: nil)
+      }
+      let last = history.last { $0.revision <= revision && $0.changes[key] != nil }
+      guard let last, let record = last.changes[key] ?? nil else {
+        return .history(key, nil, account: "a")
+      }
+      return .history(key, .init(record, revision: last.revision), account: "a")
+    }
+
     mutating func purge(_ removals: [CloudKey: Int64]) {
       for (key, known) in removals where records[key]?.revision == known {
         revision += 1
@@ -130,6 +142,7 @@ struct World {
     switch action {
     case .list:
       hosts[index].inbox.append(.listed(server.records, revision: server.revision, account: "a"))
+    case .resume(let key, let revision): hosts[index].inbox.append(server.past(key, revision))
     case .watch(let from): hosts[index].watchFrom = from
     case .push(let pushes): hosts[index].outbox.append((pushes, hosts[index].connection))
     case .purge(let removals): server.purge(removals)
