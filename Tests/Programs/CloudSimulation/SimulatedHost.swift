@@ -19,11 +19,15 @@ final class SimulatedHost {
   private(set) var heard: Set<Int64> = []
   /// Milliseconds that its clock is ahead.
   private let skew: Int64
+  /// The password of the user `simulation` at the servers; nil: they ask for none.
+  private let password: String?
   let name: String
 
   init(_ name: String, user: String, endpoints: [String], skew: Int64) throws {
     (self.name, self.endpoints, self.skew) = (name, endpoints, skew)
-    coding = EtcdCoding(prefix: "/simulation/\(user)/")
+    password = ProcessInfo.processInfo.environment["SIMULATION_PASSWORD"]
+    coding = EtcdCoding(
+      user: password == nil ? nil : "simulation", prefix: "/simulation/\(user)/")
     transport = CountingTransport(try CurlTransport(TransportSecurity()))
     machine = Synchroniser(CloudState(host: name))
   }
@@ -32,7 +36,7 @@ final class SimulatedHost {
   var isConnected: Bool { session?.isConnected == true && session?.isPaused == false }
 
   func connect() {
-    session = CloudSession(coding, endpoints: endpoints.shuffled(), password: nil)
+    session = CloudSession(coding, endpoints: endpoints.shuffled(), password: password)
     handle(.timeout)
   }
 
