@@ -284,6 +284,7 @@ public struct CloudSession: Sendable {
     guard let due = timers.heartbeat, due <= now else { return [] }
     timers.heartbeat = nil
     calls.append(.heartbeat)
+    defer { timers.answer = timers.answer ?? now.advanced(milliseconds: Timers.heartbeat) }
     return next()
   }
 

@@ -16,7 +16,8 @@ extension CloudSession {
     /// Whether people were told that the server does not answer.
     var isSilent = false
 
-    /// Milliseconds after which a server is asked that sends nothing. A random part of up to a third
+    /// Milliseconds after which a server is asked that sends nothing, and which it has for the
+    /// answer. A random part of up to a third
     /// is cut, so that the hosts that heard of one change do not ask at the same moment.
     static let heartbeat: Int64 = 15_000
     /// Milliseconds after which people are told that the question was not answered.

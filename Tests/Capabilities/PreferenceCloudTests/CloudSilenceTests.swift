@@ -1,4 +1,5 @@
 import PreferenceModel
+import PropertyList
 import SystemCalls
 import Testing
 
@@ -53,13 +54,24 @@ import Testing
     #expect(session.deadline == Self.after(20_000))
     let told = session.handle(.timeout, now: Self.after(20_000), random: 0)
     #expect(told == [.silent(milliseconds: 20_000)])
-    #expect(session.deadline == nil, "the transport tells when 15 s are over")
-    let ended = session.handle(.failed("Timeout was reached"), now: Self.after(30_000), random: 0)
+    #expect(session.deadline == Self.after(30_000))
+    let ended = session.handle(.timeout, now: Self.after(30_000), random: 0)
     #expect(ended.first == .disconnect && session.isPaused)
     let due = session.deadline ?? Self.start
     #expect(due <= Self.after(30_200))
     _ = session.handle(.timeout, now: due, random: 0)
     #expect(Self.calls(session.perform([.list])) == ["two/v3/kv/range"])
+  }
+
+  @Test("a status says since when nothing was heard, and keeps since when it is so")
+  func status() throws {
+    var status = CloudStatus(isConnected: true, endpoint: "http://one")
+    status.silentSince = AbsoluteTime(milliseconds: 5000)
+    let since = AbsoluteTime(milliseconds: 1000)
+    let read = try #require(CloudStatus.read(status.note(since: since)))
+    #expect(read.status == status && read.since == since)
+    status.silentSince = nil
+    #expect(CloudStatus.read(status.note(since: since))?.status == status)
   }
 
   @Test("an answer, and any line of the watch, puts the question off; hosts ask at different times")
