@@ -487,6 +487,7 @@ import Testing
           declared
           describe
           domains
+          effective
           explain
           history
           places
