@@ -18,11 +18,7 @@ extension Driver {
     }
     heldReplies.sendLate(now)
     dropPostponedPages()
-    if let deadline = nextTick, deadline <= now, takeover.resent == nil || !gate.holdsResent,
-      ownerAnswers()
-    {
-      forest.tick(now: .now)
-    }
+    if let deadline = nextTick, deadline <= now, ownerAnswers() { forest.tick(now: .now) }
     perform(dropAttributes(forest.removeEffects()).rest)
     settleForPredecessor()
   }

@@ -53,7 +53,9 @@ extension Driver {
     let announced = save(answer, rest)
     if announced > 0 { announceDelayed() }
     if let version, !store.services.isSettled(through: version) {
-      let number = heldReplies.hold(reply, answer, changed: current?.header.node ?? .root)
+      let request = current?.header
+      let number = heldReplies.hold(
+        reply, answer, changed: request?.node ?? .root, request?.number ?? 0)
       store.services.whenSettled(through: version) { [heldReplies] in heldReplies.send(number) }
     } else {
       reply.send(answer, ownership: ownership)
@@ -61,13 +63,13 @@ extension Driver {
     notifier.put(postponingPages(rest), announced: announced)
   }
 
-  /// Returns the error that the request is refused with, or the answer that a predecessor has
-  /// saved, or carries the request out.
+  /// Returns the error that the request is refused with, or the answer that the trees have since a
+  /// predecessor, or carries the request out.
   private func carryOut(_ body: (RequestContext) throws(TreeError) -> Answer) -> Answer {
     guard let current else { return .error(.inputOutput) }
     if let refusal = current.refusal { return .error(refusal) }
     do throws(TreeError) {
-      if let answer = current.answer { return try answer.answer(forest, current.header.node) }
+      if let saved = current.saved { return try saved.answer(forest, current.header) }
       return try body(current)
     } catch {
       return .error(error.errno)

@@ -202,7 +202,7 @@ public final class Driver {
       var loop = try ReceiveLoop(self)
       askForUnanswered()
       takeover.line?.reportReady()
-      try loop.run { self.takeover.isHandingOver }
+      try loop.run { self.proceedWithUpgrade() }
       if takeover.isHandingOver {
         try handOver(&loop)
         return .handedOver
@@ -233,7 +233,12 @@ public final class Driver {
   /// still wait for a list or for the owner are left to the successor.
   private func handOver(_ loop: inout ReceiveLoop) throws(SystemError) {
     notifier.beginStop()
-    try loop.run(drains: true) { self.notifier.hasEnded }
+    // A text that has begun meanwhile.
+    let end = Instant.now.advanced(milliseconds: 2000)
+    takeover.upgrade = .waiting(end)
+    try loop.run(drains: true) {
+      self.notifier.hasEnded && (self.forest.textUnderWay == nil || end <= .now)
+    }
     notifier.join()
     // From here on no request is read, so nothing comes after what the synchroniser has to do.
     synchroniser.beginStop()

@@ -98,7 +98,7 @@ struct ReceiveLoop: ~Copyable {
     let deadlines = [
       driver.nextTick, driver.heldReplies.deadline, driver.gate.deadline,
       driver.takeover.line?.deadline, driver.pending.announcements?.until,
-      driver.takeover.saved?.idleDeadline, tidying.due,
+      driver.takeover.saved?.idleDeadline, driver.takeover.upgrade?.deadline, tidying.due,
     ]
     let deadline = deadlines.compactMap { $0 }.min()
     let timeout = deadline.map { CInt(clamping: $0.milliseconds(after: .now)) } ?? -1

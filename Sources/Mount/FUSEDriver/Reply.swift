@@ -146,6 +146,8 @@ final class HeldReplies: Sendable {
     var deadline: Instant
     /// The node of a request whose reply waits for other mounts; nil: it waits for something else.
     var changed: NodeID?
+    /// The number of that request.
+    var request: UInt64
   }
 
   private struct State {
@@ -172,6 +174,11 @@ final class HeldReplies: Sendable {
   /// them locked until those are sent.
   var changed: Set<NodeID> { state.withLock { Set($0.held.values.compactMap(\.changed)) } }
 
+  /// The requests that wait for other mounts, as they are saved.
+  var requests: [SavedRequest] {
+    state.withLock { $0.held.values.compactMap { SavedRequest($0.request, $0.answer) } }
+  }
+
   /// Whether no reply is held that waits for other mounts.
   var areChangesSent: Bool { state.withLock { !$0.held.values.contains { $0.changed != nil } } }
 
@@ -179,12 +186,17 @@ final class HeldReplies: Sendable {
   var deadline: Instant? { state.withLock { $0.held.values.map(\.deadline).min() } }
 
   /// Holds a reply.
-  /// - Parameter changed: the node of a request whose reply waits for other mounts.
+  /// - Parameters:
+  ///   - changed: the node of a request whose reply waits for other mounts.
+  ///   - request: the number of that request.
   /// - Returns: its number, for `send`.
-  func hold(_ reply: consuming Reply, _ answer: Answer, changed: NodeID? = nil) -> UInt64 {
+  func hold(
+    _ reply: consuming Reply, _ answer: Answer, changed: NodeID? = nil, _ request: UInt64 = 0
+  ) -> UInt64 {
     let held = Held(
       reply: HeldReply(reply), answer: answer,
-      deadline: Instant.now.advanced(milliseconds: Self.longest), changed: changed)
+      deadline: Instant.now.advanced(milliseconds: Self.longest), changed: changed,
+      request: request)
     return state.withLock { state in
       state.lastNumber += 1
       state.held[state.lastNumber] = held

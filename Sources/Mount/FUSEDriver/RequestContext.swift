@@ -13,10 +13,10 @@ struct RequestContext {
   /// The version of a directory's entries that is new enough for it, because it has waited for a
   /// listing of them.
   var listing: UInt64?
-  /// The answer that a predecessor of this driver has saved, or that is known of its change.
-  var answer: SavedAnswer?
+  /// The same request, if the trees have its effects since a predecessor of this driver.
+  var saved: SavedRequest?
 
-  /// Whether its answer is saved: it changes something, or counts a look-up.
+  /// Whether it is saved: it changes something, or counts a look-up.
   var isSaved: Bool { header.operation.isChange || header.operation == .lookup }
 
   /// The announcement that it is a part of, if it is about the announced name.

@@ -89,10 +89,6 @@ final class RequestGate {
   /// Whether a list has been read for which a request is held. Cost: two loads.
   var hasNews: Bool { !waiting.isEmpty && lists.readCount != lastCount }
 
-  /// Whether a request is held that a predecessor may have carried out. Nothing that is due may be
-  /// done before it.
-  var holdsResent: Bool { waiting.contains { RequestHeader($0.buffer)?.isResent == true } }
-
   private var waitsForOwner: Bool { waiting.contains { $0.obstacle == .owner } }
 
   // MARK: - Holding

@@ -26,6 +26,7 @@ final class Node {
   private final class Rare {
     var modified = Timestamp(nanoseconds: 0)
     var changed: Timestamp?
+    var lostUntil: Instant?
     var keyState: KeyFile.State?
   }
 
@@ -78,6 +79,16 @@ final class Node {
     get { rare?.changed }
     set {
       change(toUsual: newValue == nil) { $0.changed = newValue }
+      noteChange()
+    }
+  }
+
+  /// Until when writes that go on with the file's text are refused, because that was under way when
+  /// a predecessor of this process ended; nil: none was lost.
+  var lostUntil: Instant? {
+    get { rare?.lostUntil }
+    set {
+      change(toUsual: newValue == nil) { $0.lostUntil = newValue }
       noteChange()
     }
   }

@@ -99,9 +99,14 @@ final class NodeTable {
     mostInodes = max(Self.leastInodes, 2 * inodes.keys.all.count)
   }
 
-  private func add(inode: UInt64, _ kind: (NodeID) -> Node.Content) -> Node {
+  /// Returns a number that no node and no handle of this mount has had.
+  func nextNumber() -> UInt64 {
     lastNumber += 1
-    let id = NodeID(rawValue: lastNumber)
+    return lastNumber
+  }
+
+  private func add(inode: UInt64, _ kind: (NodeID) -> Node.Content) -> Node {
+    let id = NodeID(rawValue: nextNumber())
     let node = Node(id: id, inode: inode, kind(id), changes: changes)
     assert(nodes[id] == nil, "a number names one node")
     nodes[id] = node

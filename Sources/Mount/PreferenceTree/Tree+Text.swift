@@ -31,6 +31,7 @@ extension Tree {
   /// text that waits for a decision, and throws EINVAL for incomplete text.
   public func prepareSynchronize(_ id: NodeID, now: Moment) throws(TreeError) {
     let node = try node(id)
+    try texts.requireText(of: node, false, now)
     if let file = node.keyFile { return try texts.decide(file, now: now) }
     guard let nameless = node.inMemory?.nameless else { return }
     throw log.refused(.notAValue("\(nameless.path): its text was refused, and there is no key"))

@@ -54,19 +54,19 @@ public final class Tree: Branch {
     position: TreePosition = TreePosition(), author: Author,
     claims: (any NameClaims)? = nil, now: Moment, log: @escaping (LogLine) -> Void
   ) {
+    let table = NodeTable(position, now: now)
     let parts = TreeParts(
       engine: engine, options: options, log: TreeLog(write: log), position: position,
-      author: author, claims: claims, table: NodeTable(position, now: now),
-      departures: Departures())
+      author: author, claims: claims, table: table, departures: Departures(table.changes))
     (self.engine, self.options, self.log) = (engine, options, parts.log)
-    (self.position, table, departures) = (position, parts.table, parts.departures)
+    (self.position, self.table, departures) = (position, table, parts.departures)
     values = ValueReader(parts)
     kernel = KernelCache(parts, values)
     transactor = Transactor(parts, values, kernel, author: author)
     scratch = ScratchFiles(parts, kernel)
     texts = TextWriter(parts, values, kernel, transactor, scratch)
     keys = KeyFiles(parts, values, kernel, transactor, texts, scratch)
-    saver = TreeSaver(parts, kernel, keys)
+    saver = TreeSaver(parts, kernel)
   }
 
   public func rootEntry() throws(TreeError) -> Entry { try entry(table.root) }
@@ -101,9 +101,12 @@ public final class Tree: Branch {
   }
 
   /// The paths of files whose text is incomplete and held, from the mount point.
-  var heldTexts: [String] {
+  var heldTexts: [String] { files(of: \.isHeld) }
+
+  /// The paths of files that are written to, and whose editors are such, from the mount point.
+  func files(of isWanted: (TextEditor) -> Bool) -> [String] {
     texts.edited.keys.compactMap { id in
-      guard let file = table[id]?.keyFile, file.editor?.isHeld == true else { return nil }
+      guard let file = table[id]?.keyFile, file.editor.map(isWanted) == true else { return nil }
       return "\(position.directory(of: file.path.domain))/\(NameCodec.encode(file.path.key))"
     }
   }

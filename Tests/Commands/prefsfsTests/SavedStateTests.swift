@@ -6,24 +6,39 @@ import Testing
 
 @Suite("Saved state of a driver")
 struct SavedStateTests {
-  @Test(
-    "old answers are dropped, and no recent one while replies are held", arguments: [false, true])
-  func answers(hasHeld: Bool) throws {
+  @Test("a whole state has the requests that were not answered, and of predecessors the last ones")
+  func requests() throws {
     let saved = SavedState(try SharedLog(name: "test"))
-    for request in 1...10_000 { saved.add(.done, to: UInt64(request), hasHeld: hasHeld) }
-    saved.replace(trees: [])
-    let kept = try Estate(saved.log.contents, announced: 0).answers
-    #expect(kept[10_000] == .done && kept[9_000] == .done)
-    #expect(hasHeld ? kept.count == 10_000 : kept.count < 3000)
+    let all = (1...10_000).map { SavedRequest(UInt64($0)) }
+    saved.replace(trees: [7], all)
+    let estate = try Estate(saved.log.contents, announced: 0)
+    #expect(estate.requests.count == 10_000 && estate.trees == [[7]])
+    saved.adopt(estate)
+    saved.replace(trees: [], [SavedRequest(10_001)])
+    let next = try Estate(saved.log.contents, announced: 0).requests
+    #expect(next[10_001] != nil && next[10_000] != nil && next[1] == nil && next.count < 9000)
   }
 
-  @Test("a whole state has the answers before it; the log grows by 16 MiB, or less where it rests")
+  @Test("what a request has made is saved, and of one that only looked or failed nothing")
+  func answers() {
+    let node = NodeID(rawValue: 7)
+    let attributes = Attributes(
+      inode: 1, type: .file, mode: 0o600, size: 0, modified: Timestamp(nanoseconds: 0))
+    let entry = Entry(node: node, attributes: attributes)
+    #expect(SavedRequest(2, .created(entry, HandleID(rawValue: 8)))?.handle == 8)
+    for answer in [Answer.entry(entry), .made(entry)] {
+      #expect(SavedRequest(2, answer)?.node == 7)
+    }
+    for answer in [Answer.done, .written(5)] { #expect(SavedRequest(2, answer)?.node == 0) }
+    let others: [Answer] = [.error(.fileExists), .missing(isCacheable: true), .changed(attributes)]
+    for answer in others { #expect(SavedRequest(2, answer) == nil) }
+  }
+
+  @Test("the log grows by 16 MiB before a whole state replaces it, or less where it rests")
   func growth() throws {
     let saved = SavedState(try SharedLog(name: "test"))
     let name = String(repeating: "a", count: 1 << 20)
-    saved.add(.done, to: 1, hasHeld: false)
     saved.replace(trees: [])
-    #expect(try Estate(saved.log.contents, announced: 0).answers.keys.sorted() == [1])
     #expect(!saved.isLong && saved.idleDeadline == nil)
     var count = 0
     while !saved.isLong, count < 20 {

@@ -22,16 +22,15 @@ extension Tree {
     self.init(
       engine: tree.engine, options: tree.options, position: tree.position,
       author: tree.transactor.author, now: now, log: tree.log.write)
-    var saved = SavedTree()
-    for bytes in records {
-      var reader = ByteReader(bytes[...])
-      while !reader.isAtEnd {
-        let kind = try reader.recordKind()
-        // The number of the tree.
-        _ = try reader.number(UInt16.self)
-        try saved.add(kind, &reader)
-      }
-    }
-    try restore(saved, now: now.instant)
+    try restore(try SavedTrees(records).trees[0] ?? SavedTree(), now: now.instant)
+  }
+
+  /// Whether a successor shows the same: no text is under way, and no name is hidden because it was
+  /// removed.
+  var hasSavedAll: Bool {
+    let hidden = table.domains.flatMap { domain in
+      departures.keys(of: domain).map { KeyPath(domain: domain, key: $0) }
+    }.filter { !departures.isMovedAway($0) }
+    return hidden.isEmpty && !table.nodes.values.contains(where: \.hasTextUnderWay)
   }
 }

@@ -103,7 +103,7 @@ import Testing
     var expected: [KeyPath: Instant] = [:]
     var generator = SystemRandomNumberGenerator()
     var now: Int64 = 0
-    for _ in 0..<20_000 {
+    for round in 0..<20_000 {
       now += .random(in: 0...3, using: &generator)
       let path = KeyPath(domain: "d", key: Key("\(Int.random(in: 0..<500, using: &generator))"))
       switch Int.random(in: 0..<8, using: &generator) {
@@ -111,15 +111,20 @@ import Testing
         departures.forget(path)
         expected[path] = nil
       case 1:
-        let departure = Departures.Departure(until: at(now + 500), former: .init(kind: .string))
-        departures.restore(path, departure)
-        expected[path] = departure.until
+        let holder = NodeID(rawValue: UInt64(round))
+        departures.noteMove(path, .init(kind: .string), to: holder, at: at(now))
+        #expect(departures.move(to: holder)?.source == path)
+        expected[path] = at(now + Departures.moveDuration)
       default:
         departures.noteRemoval(path, .init(kind: .string), at: at(now))
         expected[path] = at(now + Departures.duration)
       }
       #expect(departures.deadline == expected.values.min())
-      while case .show(let ended)? = departures.endNextDue(at: at(now)) {
+      while let ending = departures.endNextDue(at: at(now)) {
+        let ended =
+          switch ending {
+          case .show(let path), .completeMove(let path, _): path
+          }
         #expect(expected.removeValue(forKey: ended).map { $0 <= at(now) } == true)
       }
       #expect(expected.values.allSatisfy { $0 > at(now) })

@@ -148,7 +148,8 @@ import Testing
     one.saver.saveAll(&writer)
     let author = Author(number: 3)
     let successor = Tree(engine: engine, author: author, claims: names, now: now) { _ in }
-    try successor.restore(try SavedTree([writer.bytes]), now: now.instant)
+    let saved = try #require(try SavedTrees([writer.bytes]).trees[0])
+    try successor.restore(saved, now: now.instant)
     #expect(successor.scratch.claimed == ["d/.K.swp"])
     try successor.unlink(directory(successor), Array(".K.swp".utf8), now: now)
     #expect(successor.scratch.claimed == [])

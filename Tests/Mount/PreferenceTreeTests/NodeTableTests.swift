@@ -105,7 +105,8 @@ import Testing
 
     var writer = ByteWriter()
     bench.tree.saver.saveAll(&writer)
-    try successor.tree.restore(try SavedTree([writer.bytes]), now: bench.now.instant)
+    let saved = try #require(try SavedTrees([writer.bytes]).trees[0])
+    try successor.tree.restore(saved, now: bench.now.instant)
     #expect(try successor.tree.attributes(file).size == large.count)
     let table = successor.tree.table
     #expect(table.scratchBytes == large.count && table.detachedBytes == 0)
@@ -125,12 +126,12 @@ import Testing
     _ = try bench.tree.makeDirectory(bench.domain, Array("x.lock".utf8), now: bench.now)
     var writer = ByteWriter()
     bench.tree.saver.saveAll(&writer)
-    return (try SavedTree([writer.bytes]).nodes, held)
+    return (try SavedTrees([writer.bytes]).trees[0]?.nodes ?? [:], held)
   }
 
   private func isRefused(_ id: NodeID, _ bytes: ArraySlice<UInt8>) -> Bool {
     let table = NodeTable(TreePosition(), now: .now)
-    do { _ = try table.restore(id, bytes, text: []) } catch { return true }
+    do { _ = try table.restore(id, bytes, text: [], now: .now) } catch { return true }
     return false
   }
 
@@ -144,7 +145,7 @@ import Testing
       longer.append(0)
       #expect(isRefused(id, longer))
       let taken = (0..<bytes.count).filter { !isRefused(id, bytes.prefix($0)) }
-      // Without the rest, a key with held text is one that nobody has written to.
+      // Without its mark, a key with held text is one that nobody has written to.
       #expect(taken.count == (id == held ? 1 : 0))
       for index in bytes.indices {
         var changed = bytes

@@ -124,9 +124,10 @@ import Testing
       try copy.take(step, round)
       records.append(forest.saveChanges())
     }
-    let (saved, whole) = (try SavedTree(records), try SavedTree([forest.saveAll()]))
+    let saved = try #require(try SavedTrees(records).trees[0])
+    let whole = try #require(try SavedTrees([forest.saveAll()]).trees[0])
     #expect(saved.nodes == whole.nodes && saved.texts == whole.texts)
-    #expect(saved.keyInodes == whole.keyInodes && saved.departures == whole.departures)
+    #expect(saved.keyInodes == whole.keyInodes && saved.domainInodes == whole.domainInodes)
     #expect(saved.answered == whole.answered && saved.numbers == whole.numbers)
   }
 
@@ -169,12 +170,11 @@ import Testing
   @Test("a node of the control directory at a path where nothing can stand is refused")
   func badPath() {
     var writer = ByteWriter()
-    writer.begin(.tree)
+    writer.append(RecordKind.tree.rawValue)
     writer.append([])
-    writer.begin(.control)
-    writer.append(NodeID(rawValue: 1 << 48 | 7))
+    writer.begin(.control, NodeID(rawValue: 1 << 48 | 7))
     writer.append(["reports", "d", "a/b", "below a file"])
-    writer.append(1 as UInt64)
+    writer.append(variable: 1)
     let records = [writer.bytes]
     #expect(throws: ByteReader.Unknown.self) { try Self.forest(engine).restore(records) }
   }
@@ -183,7 +183,7 @@ import Testing
   func size() throws {
     let bytes = forest.saveAll()
     #expect(bytes.count < 800 * (5 + 22))
-    let saved = try SavedTree([bytes])
+    let saved = try #require(try SavedTrees([bytes]).trees[0])
     for number in 0..<800 {
       let name = Array(Self.key(number).string.utf8)
       let node = try #require(saved.nodes[try lookup(number)])
@@ -200,22 +200,6 @@ import Testing
     let whole = forest.saveAll()
     #expect(throws: ByteReader.Unknown.self) { try forest.restore([whole + [0xFF]]) }
     #expect(throws: ByteReader.Exhausted.self) { try forest.restore([Array(whole.dropLast())]) }
-  }
-}
-
-extension SavedTree {
-  /// Reads the records of one tree.
-  init(_ records: [[UInt8]]) throws {
-    self.init()
-    for bytes in records {
-      var reader = ByteReader(bytes[...])
-      while !reader.isAtEnd {
-        let kind = try reader.recordKind()
-        // The number of the tree.
-        _ = try reader.number(UInt16.self)
-        try add(kind, &reader)
-      }
-    }
   }
 }
 

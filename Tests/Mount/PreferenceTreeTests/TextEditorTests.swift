@@ -99,15 +99,6 @@ import Testing
       ])
   }
 
-  @Test("what was saved of new text ends with the text, if it says that it ends behind it")
-  func endBehindText() {
-    let editor = editor("1234\n", .integer)
-    let overlay = TextEditor.Overlay(end: 9, until: at(50), tailCounts: false, headCounts: true)
-    editor.goOn(with: bytes("12"), .overlaid(overlay))
-    #expect(editor.expire(now: at(50)) == .cut)
-    #expect(editor.text == bytes("12"))
-  }
-
   @Test("a truncation alone empties a string and leaves other types")
   func truncations() {
     run(

@@ -13,7 +13,7 @@ extension Driver {
     let header = context.header
     saved[.request] = header.number
     if header.operation.isChange { store.changes?.begin(request: header.number) }
-    if header.isResent { prepareRepetition(&context) }
+    if header.isResent { prepareRepetition(&context, saved) }
   }
 
   /// Ends a request that has been answered, or whose reply is held.
@@ -25,10 +25,10 @@ extension Driver {
   }
 
   /// Finds out what a predecessor has done of a request, and has the trees follow.
-  private func prepareRepetition(_ context: inout RequestContext) {
-    guard let resent = takeover.resent else { return }
+  private func prepareRepetition(_ context: inout RequestContext, _ saved: SavedState) {
+    guard let earlier = takeover.earlier else { return }
     let header = context.header
-    if resent.refused == header.number {
+    if saved[.suspect] == header.number, saved[.suspectDeaths] >= 2 {
       log(
         LogLine(
           "a request (operation \(header.operation.rawValue)) has ended two drivers and is refused; "
@@ -36,13 +36,15 @@ extension Driver {
       context.refusal = .inputOutput
       return
     }
-    context.answer = resent.answers[header.number]
-    guard context.answer == nil, header.operation.isChange, context.refusal == nil else { return }
+    if header.writtenCount == nil || !forest.hasLostText(header.node) {
+      context.saved = earlier[header.number]
+    }
+    guard context.saved == nil, header.operation.isChange, context.refusal == nil else { return }
     do {
       guard let made = try store.changes?.outcome(of: header.number) else { return }
-      if let count = header.writtenCount {
+      if header.writtenCount != nil {
         forest.noteWritten(header.node)
-        context.answer = .written(count)
+        context.saved = SavedRequest(header.number)
       } else {
         forest.setMade(made)
       }
@@ -57,41 +59,63 @@ extension Driver {
     forest.beginSaving { [store] isDecisive in store.changes?.setDecisive(isDecisive) }
   }
 
-  /// Saves what has changed since the last call, with the answer and the announcements that follow
-  /// from it. It must be called before the answer is sent.
+  /// Saves what has changed since the last call, with the present request and the announcements that
+  /// follow from it. It must be called before the request is answered.
   /// - Returns: the number of the last announcement.
   @discardableResult
   func save(_ answer: Answer? = nil, _ effects: [Effect] = []) -> UInt64 {
     guard let saved = takeover.saved else { return 0 }
-    saved.addChanges(of: forest)
-    if let answer, let current, current.isSaved, current.answer == nil,
-      let kept = SavedAnswer(answer)
-    {
-      saved.add(kept, to: current.header.number, hasHeld: !heldReplies.areSent)
+    let request = answer.flatMap { answer in
+      current.flatMap { $0.isSaved ? SavedRequest($0.header.number, answer) : nil }
     }
+    saved.addChanges(of: forest, by: request)
     saved.noteRegistered(store.registered)
     let announcements = effects.compactMap { effect -> Announcement? in
       if case .announce(let announcement) = effect { announcement } else { nil }
     }
     let last = announcements.isEmpty ? 0 : saved.add(announcements)
     saved.commit()
-    if saved.isLong { saved.replace(trees: forest.saveAll()) }
+    if saved.isLong {
+      saved.replace(trees: forest.saveAll(), heldReplies.requests + [request].compactMap { $0 })
+    }
     if saved.isIncomplete != takeover.isStateIncomplete { reportRoom(saved) }
     return last
   }
 
-  /// Ends this driver for a successor, as the guard asks. Goes on instead where the state has no
-  /// room: a successor would refuse it.
+  /// Begins an upgrade, as the guard asks. Goes on instead where the state has no room: a successor
+  /// would refuse it.
   func beginHandover() {
     if let saved = takeover.saved, saved.isIncomplete {
-      saved.replace(trees: forest.saveAll())
+      saved.replace(trees: forest.saveAll(), heldReplies.requests)
       guard !saved.isIncomplete else {
         log("not upgraded: the state of this mount has no room in memory; it goes on")
         takeover.line?.refuseHandover()
         return
       }
     }
-    takeover.isHandingOver = true
+    takeover.upgrade = .waiting(Instant.now.advanced(milliseconds: 2000))
+  }
+
+  /// Ends this driver for a successor once no text is under way. If that takes more than 2 s, the
+  /// upgrade is put off for a minute. Cost: a look, unless there is an upgrade.
+  /// - Returns: whether this driver ends.
+  func proceedWithUpgrade() -> Bool {
+    switch takeover.upgrade {
+    case nil: break
+    case .waiting(let end):
+      let path = forest.textUnderWay
+      if path != nil, end > .now { break }
+      takeover.upgrade = path.map { _ in .putOff(Instant.now.advanced(milliseconds: 60_000)) }
+      takeover.isHandingOver = path == nil
+      guard let path else { break }
+      log("not upgraded: the text of \(path) is not complete; it is tried again in a minute")
+      takeover.line?.refuseHandover()
+    case .putOff(let end):
+      guard end <= .now else { break }
+      takeover.upgrade = nil
+      takeover.line?.askForUpgrade()
+    }
+    return takeover.isHandingOver
   }
 
   /// Logs that the state has no room, or has it again.

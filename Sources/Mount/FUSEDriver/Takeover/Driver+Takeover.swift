@@ -24,7 +24,7 @@ extension Driver {
       throw DriverError("the state of the driver before cannot be read: \(error)")
     }
     noteSuspect(saved)
-    takeover.resent = ResentRequests(estate, saved)
+    takeover.earlier = estate.requests
     announcer.adopt(predecessor.facts, interrupted: pid_t(truncatingIfNeeded: saved[.announcer]))
     saved[.announcer] = 0
     if saved[.author] != 0 {
@@ -110,10 +110,10 @@ extension Driver {
   }
 
   /// Asks the kernel to send the requests again that the predecessor read and did not answer
-  /// (FUSE_NOTIFY_RESEND, Linux 6.9). Where the kernel cannot, those get an error, as far as they
-  /// are known.
+  /// (FUSE_NOTIFY_RESEND, Linux 6.9). Where the kernel cannot, those get EIO, as far as they are
+  /// known.
   func askForUnanswered() {
-    guard let saved = takeover.saved, takeover.resent != nil else { return }
+    guard let saved = takeover.saved, takeover.earlier != nil else { return }
     let message: [UInt32] = [16, 7, 0, 0]
     let count = session.outstanding != nil ? -1 : write(fuse_session_fd(session.raw), message, 16)
     if count == 16 {
@@ -121,27 +121,15 @@ extension Driver {
       return
     }
     var lost = 0
-    OutstandingRequests.removeAll(from: saved.log) { if answerUnread($0) { lost += 1 } }
+    OutstandingRequests.removeAll(from: saved.log) { request in
+      let parts = [request, request >> 32].map { UInt32(truncatingIfNeeded: $0) }
+      let header = [16, UInt32(bitPattern: -EIO)] + parts
+      // The kernel takes it where it waits for the answer to a request of that number.
+      if write(fuse_session_fd(session.raw), header, 16) > 0 { lost += 1 }
+    }
     log(
       LogLine(
         "this kernel does not send requests again (Linux 6.9 does): \(lost) that were under way got "
           + "an error"))
-  }
-
-  /// Answers a request that only its number is known of: with the answer that was saved, if it has
-  /// no more than an error or a count; else with EIO.
-  /// - Returns: whether the kernel waits for an answer to a request of that number.
-  private func answerUnread(_ request: UInt64) -> Bool {
-    let answer = takeover.resent?.answers[request]
-    var header: [UInt32] = [16, 0, UInt32(truncatingIfNeeded: request), UInt32(request >> 32)]
-    switch answer {
-    case .done: break
-    case .error(let errno): header[1] = UInt32(bitPattern: -errno.rawValue)
-    case .written(let count):
-      header[0] = 24
-      header += [UInt32(clamping: count), 0]
-    case .attributes, .entry, .created, nil: header[1] = UInt32(bitPattern: -EIO)
-    }
-    return write(fuse_session_fd(session.raw), header, Int(header[0])) > 0
   }
 }

@@ -7,8 +7,8 @@ import SystemCalls
 struct Estate {
   /// Records for `Forest.restore`.
   private(set) var trees: [[UInt8]] = []
-  /// The answers of requests that the kernel may send again.
-  private(set) var answers: [UInt64: SavedAnswer] = [:]
+  /// The requests of which the trees have the effects, by their numbers.
+  private(set) var requests: [UInt64: SavedRequest] = [:]
   /// The announcements that watchers may not have got, in order.
   private(set) var announcements: [(number: UInt64, announcement: Announcement)] = []
   /// The registered defaults as `SavedState` wrote them.
@@ -24,12 +24,12 @@ struct Estate {
       }
       let content = try reader.counted()
       switch kind {
-      case .trees: trees.append(Array(content))
-      case .registered: registered = Array(content)
-      case .answer:
+      case .trees:
         var part = ByteReader(content)
-        let request = try part.number(UInt64.self)
-        answers[request] = try part.savedAnswer()
+        let request = try SavedRequest(&part)
+        if request.number != 0 { requests[request.number] = request }
+        if !part.isAtEnd { trees.append(Array(content.dropFirst(SavedRequest.size))) }
+      case .registered: registered = Array(content)
       case .announcement:
         var part = ByteReader(content)
         let number = try part.number(UInt64.self)

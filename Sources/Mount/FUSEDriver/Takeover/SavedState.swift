@@ -5,24 +5,21 @@ import Synchronization
 import SystemCalls
 
 /// Saves what a successor of this driver must know, in memory that outlives the process (the guard
-/// has its descriptor): the state of the trees, the answers of requests that the kernel may send
-/// again, events that watchers have not got yet, and registered defaults.
+/// has its descriptor): the state of the trees, events that watchers have not got yet, and registered
+/// defaults. What `TreeSaver` does not save is made again or, a text that is under way, lost.
 ///
-/// Promises: a request's effects on the trees and its answer are saved in one step, before the
+/// Promises: a request's effects on the trees are saved with its number in one step, before the
 /// answer is sent. Its changes go to the owner before that, each with a number of its own, and the
 /// owner makes none twice. The change that the request asks for has the number 0
 /// (`RepeatableChanges`). So for each request that is sent again (FUSE_NOTIFY_RESEND) one of these
 /// holds:
-/// - its answer is saved, and may have been sent: it is given again;
-/// - no answer is saved, and the owner has made the change number 0. A WRITE is answered; the trees
-///   follow other requests without a change (`KeyFiles+Made`);
-/// - neither: the message was not sent, or not read; or there is no such change, because the
-///   request asks for none, or its repetition has the same answer. It is carried out as if it came
-///   now. A message that the owner reads later, and a text that was decided before, are the same
-///   changes with the same numbers.
-///
-/// A text that FSYNC or RELEASE has decided is not asked for again: what a successor decides once
-/// more is refused as computed from an older value, and that counts as done.
+/// - the trees have its effects (`SavedRequest`): it is answered by what they show;
+/// - they have not, and the owner has made the change number 0. A WRITE is answered; the trees follow
+///   other requests without a change (`KeyFiles+Made`);
+/// - neither: the message was not sent, or not read; or there is no such change, because the request
+///   asks for none, or its repetition has the same answer. It is carried out as if it came now, and
+///   so is one of a file whose text is lost. A message that the owner reads later, and a text that
+///   was decided before, are the same changes with the same numbers.
 ///
 /// Cost: of a request that changes nothing, one store. Of others, a copy of what has changed: some
 /// hundred bytes. A log that has grown is replaced by a whole state, in one go, for which requests
@@ -70,10 +67,8 @@ final class SavedState {
 
   /// What a frame of the log has.
   enum Frame: UInt8 {
-    /// Changes of the trees: `Forest.saveChanges`.
+    /// A request, and changes of the trees: `SavedRequest`, `Forest.saveChanges`.
     case trees
-    /// The number of a request, and its answer.
-    case answer
     /// The number of an announcement, and the announcement.
     case announcement
     /// The registered defaults of all domains.
@@ -81,16 +76,14 @@ final class SavedState {
   }
 
   /// The version of everything that is saved. A driver takes over only from one of its own version.
-  static let format: UInt64 = 18
+  static let format: UInt64 = 19
 
   let log: SharedLog
   private var frames = ByteWriter()
   /// The memory for changes of the trees, which is used again.
   private var changes = ByteWriter()
-  /// The last answers, for a new whole state: the kernel may not have got them yet.
-  private var answers: [(request: UInt64, answer: SavedAnswer, time: Instant)] = []
-  /// The number of answers at which old ones are dropped.
-  private var mostAnswers = 2 * SavedState.keptAnswers
+  /// The last requests of predecessors, for a new whole state: the kernel may send them again.
+  private var earlier: [SavedRequest] = []
   private var announcements: [(number: UInt64, announcement: Announcement)] = []
   private var lastAnnouncement: UInt64 = 0
   /// How many announcements may wait before repeated ones are dropped.
@@ -102,8 +95,8 @@ final class SavedState {
   /// Bytes of the log after it was last replaced, and when something was last added.
   private var replacedCount = 0
   private var lastCommit = Instant.now
-  /// How many answers a whole state has.
-  private static let keptAnswers = 1024
+  /// How many requests of predecessors a whole state has. A reply is held for 2 s at most.
+  private static let keptRequests = 8192
   /// Whether the log lacks something that it had no room for. Until it is replaced by a whole state,
   /// a successor refuses it.
   private(set) var isIncomplete = false
@@ -123,32 +116,15 @@ final class SavedState {
   // MARK: - What is saved
 
   /// Adds what has changed in the trees to the next commit.
-  func addChanges(of forest: Forest) {
+  /// - Parameter request: the request that has changed them; nil: none has.
+  func addChanges(of forest: Forest, by request: SavedRequest?) {
     defer { changes.removeAll() }
     forest.saveChanges(&changes)
-    if !changes.isEmpty { add(.trees) { writer in changes.withBytes { writer.append(raw: $0) } } }
-  }
-
-  /// Adds the answer to a request.
-  /// - Parameter hasHeld: whether replies are held; then the kernel may not have got the answers of
-  ///   the last seconds.
-  func add(_ answer: SavedAnswer, to request: UInt64, hasHeld: Bool) {
-    answers.append((request, answer, .now))
-    if answers.count > mostAnswers { dropAnswers(hasHeld: hasHeld) }
-    add(.answer) { writer in
-      writer.append(request)
-      writer.append(answer)
+    guard !changes.isEmpty else { return }
+    add(.trees) { writer in
+      writer.append(request ?? SavedRequest(0))
+      changes.withBytes { writer.append(raw: $0) }
     }
-  }
-
-  /// Drops all but the last answers, and those of the last three seconds if replies are held: each
-  /// is held for 2 s at most.
-  private func dropAnswers(hasHeld: Bool) {
-    let dropped = answers.dropLast(Self.keptAnswers)
-    let least = Instant.now.advanced(milliseconds: -3000)
-    let end = hasHeld ? dropped.firstIndex { $0.time > least } : nil
-    answers.removeFirst(end ?? dropped.count)
-    mostAnswers = 2 * max(Self.keptAnswers, answers.count)
   }
 
   /// Adds announcements, in order, to the next commit.
@@ -246,12 +222,16 @@ final class SavedState {
 
   /// Replaces the log by a whole state. Where that has no room, the log goes on, as long as it has
   /// room.
-  /// - Parameter trees: `Forest.saveAll`.
-  func replace(trees: [UInt8]) {
+  /// - Parameters:
+  ///   - trees: `Forest.saveAll`.
+  ///   - requests: those of which the trees have the effects, and that were not answered.
+  func replace(trees: [UInt8], _ requests: [SavedRequest] = []) {
     commit()
     addAll()
+    for request in earlier + requests { add(.trees) { $0.append(request) } }
     frames.append(Frame.trees.rawValue)
-    frames.append(UInt32(clamping: trees.count))
+    frames.append(UInt32(clamping: SavedRequest.size + trees.count))
+    frames.append(SavedRequest(0))
     let isReplaced = log.replace(with: [frames.bytes, trees])
     frames.removeAll()
     guard isReplaced else {
@@ -265,12 +245,6 @@ final class SavedState {
 
   /// Adds everything but the trees.
   private func addAll() {
-    for (request, answer, _) in answers {
-      add(.answer) { writer in
-        writer.append(request)
-        writer.append(answer)
-      }
-    }
     let done = self[.announced]
     for (number, announcement) in announcements where number > done {
       add(.announcement, number, announcement)
@@ -280,10 +254,7 @@ final class SavedState {
 
   /// Takes over what a predecessor has saved, so that the next whole state has it too.
   func adopt(_ estate: Estate) {
-    // Some of the predecessor's replies may have been held, 2 s at most.
-    answers = estate.answers.sorted { $0.key < $1.key }.suffix(8 * Self.keptAnswers).map {
-      ($0.key, $0.value, .now)
-    }
+    earlier = estate.requests.values.sorted { $0.number < $1.number }.suffix(Self.keptRequests)
     announcements = estate.announcements
     lastAnnouncement = max(estate.announcements.last?.number ?? 0, self[.announced])
     registered = estate.registered

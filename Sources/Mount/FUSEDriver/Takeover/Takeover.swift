@@ -1,4 +1,4 @@
-import PreferenceModel
+import SystemCalls
 
 /// A driver's channel to its guard, what a predecessor has left to it, and what a successor will
 /// need.
@@ -11,25 +11,30 @@ struct Takeover {
   var saved: SavedState?
   /// The mount, as a successor must know it; nil before it is mounted.
   var facts: MountFacts?
-  /// The requests that a predecessor has left; nil: this driver has none.
-  var resent: ResentRequests?
+  /// The requests of which the trees have the effects since a predecessor, by their numbers; nil:
+  /// this driver has none.
+  var earlier: [UInt64: SavedRequest]?
   /// Whether the kernel may show what it cached before this driver, for which changes of others
   /// wait, and the notifier has not been asked to say when that is dropped.
   var mustSettle = false
-  /// Whether the guard has asked this driver to end for a successor.
+  /// Whether this driver ends for a successor.
   var isHandingOver = false
+  /// What becomes of the upgrade that the guard has asked for; nil: it has not.
+  var upgrade: Upgrade?
   /// Whether the log says that the state has no room.
   var isStateIncomplete = false
 }
 
-/// What is known of the requests that the kernel sends again.
-struct ResentRequests {
-  let answers: [UInt64: SavedAnswer]
-  /// A request that has ended two drivers.
-  let refused: UInt64?
+/// An upgrade, which waits until no text is under way, because a successor would not get that.
+enum Upgrade {
+  /// It is put off when that is so until then.
+  case waiting(Instant)
+  /// It was put off, and is asked for again then.
+  case putOff(Instant)
 
-  init(_ estate: Estate, _ saved: SavedState) {
-    answers = estate.answers
-    refused = saved[.suspectDeaths] >= 2 ? saved[.suspect] : nil
+  var deadline: Instant {
+    switch self {
+    case .waiting(let end), .putOff(let end): end
+    }
   }
 }

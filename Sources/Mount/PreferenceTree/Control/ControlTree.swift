@@ -172,13 +172,11 @@ extension ControlTree {
     let changed = changes.removeAll()
     for id in all ? Array(nodes.keys) : changed {
       if let node = nodes[id] {
-        writer.begin(.control)
-        writer.append(id)
+        writer.begin(.control, id)
         writer.append(node.path)
-        writer.append(node.lookups)
+        writer.append(variable: node.lookups)
       } else {
-        writer.begin(.controlGone)
-        writer.append(id)
+        writer.begin(.gone, id)
       }
     }
   }

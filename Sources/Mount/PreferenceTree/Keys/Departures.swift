@@ -42,20 +42,30 @@ final class Departures {
     case completeMove(KeyPath, holder: NodeID)
   }
 
-  struct Departure: Equatable {
+  /// A key that was moved away.
+  struct Move: Equatable {
+    var source: KeyPath
+    var former: Former
+  }
+
+  private struct Departure {
     var until: Instant
     var former: Former
     /// The scratch file that the key was moved away to; nil for a removed key.
     var holder: NodeID?
   }
 
-  var departures = TrackedDictionary<KeyPath, Departure>()
+  private var departures: [KeyPath: Departure] = [:]
   /// The key that was moved away to each scratch file.
   private var sources: [NodeID: KeyPath] = [:]
   /// The departures from `first` on, the oldest first, and among them some that have ended. The
   /// first has not ended.
   private var queue: [(until: Instant, path: KeyPath)] = []
   private var first = 0
+  /// Told of a scratch file to which no key was moved away any more.
+  private let changes: ChangedNodes
+
+  init(_ changes: ChangedNodes = ChangedNodes()) { self.changes = changes }
 
   /// Milliseconds for which the name of a removed or renamed key is hidden.
   static let duration: Int64 = 1000
@@ -73,7 +83,7 @@ final class Departures {
 
   /// The keys of the domain whose names departed.
   func keys(of domain: DomainName) -> Set<Key> {
-    Set(departures.all.keys.lazy.filter { $0.domain == domain }.map(\.key))
+    Set(departures.keys.lazy.filter { $0.domain == domain }.map(\.key))
   }
 
   /// Whether a look-up must not find the name, whatever places have.
@@ -90,6 +100,12 @@ final class Departures {
 
   /// The key that was moved away to the scratch file; nil if there is none.
   func source(of holder: NodeID) -> KeyPath? { sources[holder] }
+
+  /// The same, with what the key was.
+  func move(to holder: NodeID) -> Move? {
+    sources[holder].flatMap { path in departures[path].map { Move(source: path, former: $0.former) }
+    }
+  }
 
   // MARK: - Departures begin
 
@@ -110,11 +126,7 @@ final class Departures {
     forget(path)
     let until = now.advanced(milliseconds: holder == nil ? Self.duration : Self.moveDuration)
     departures[path] = Departure(until: until, former: former, holder: holder)
-    enqueue(path, until)
-  }
-
-  private func enqueue(_ path: KeyPath, _ until: Instant) {
-    // Moves last longer than removals, and what a predecessor has saved comes in any order.
+    // Moves last longer than removals.
     var place = queue.endIndex
     while place > first, queue[place - 1].until > until { place -= 1 }
     queue.insert((until, path), at: place)
@@ -130,29 +142,23 @@ final class Departures {
     first = 0
   }
 
-  /// Puts a departure back that a predecessor of this process has saved.
-  func restore(_ path: KeyPath, _ departure: Departure?) {
-    if let old = departures[path]?.holder { sources[old] = nil }
-    departures.restore(path, departure)
-    if let holder = departure?.holder { sources[holder] = path }
-    if let departure { enqueue(path, departure.until) }
-    trimQueue()
-  }
-
   // MARK: - Departures end
 
   /// Forgets the departure, because the key is there again, or the tree has dealt with it. A
   /// scratch file that the key was moved away to is an ordinary one from then on.
   func forget(_ path: KeyPath) {
     guard let departure = departures.removeValue(forKey: path) else { return }
-    if let holder = departure.holder { sources[holder] = nil }
+    if let holder = departure.holder {
+      sources[holder] = nil
+      changes.note(holder)
+    }
     trimQueue()
   }
 
   /// Forgets every departure from the domain.
   /// - Returns: the keys.
   func forgetAll(in domain: DomainName) -> [Key] {
-    let paths = departures.all.keys.filter { $0.domain == domain }
+    let paths = departures.keys.filter { $0.domain == domain }
     for path in paths { forget(path) }
     return paths.map(\.key)
   }

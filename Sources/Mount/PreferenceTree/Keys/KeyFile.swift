@@ -58,7 +58,8 @@ struct KeyFile {
     var text: [UInt8]
   }
 
-  /// What a successor of the driver must know of a file that is written to.
+  /// What a successor of the driver must know of a file that is written to, or whether it may go on
+  /// with the text: see `TreeSaver`.
   struct Saved {
     /// The text that is being written, or was until a moment ago; nil: the file shows its value.
     var editor: TextEditor?
@@ -72,7 +73,7 @@ struct KeyFile {
     var wantedKind: Kind?
   }
 
-  /// What is saved with the editor's text, or can be made again.
+  /// What is not saved.
   struct Unsaved {
     /// The value that the kernel was last told of, where a notice of its removal would not have it:
     /// the value is inherited, or a text that is generated. A file whose key is removed elsewhere
@@ -89,9 +90,6 @@ struct KeyFile {
     var uncommittedSince: Timestamp?
     /// The text that was made last, if making it again would cost something.
     var cachedText: CachedText?
-    /// Whether the editor is one that a predecessor of this process has left: the engine may have
-    /// its text already, and takes it only if the value has not changed.
-    var isInherited = false
   }
 
   /// The state that few files have: those that are written to, or whose text is costly to make.
@@ -138,16 +136,17 @@ struct KeyFile {
     return node.keyState
   }
 
+  /// Whether a write at offset 0 begins with an empty text: the file was truncated, or its key is
+  /// awaited.
+  var beginsEmpty: Bool { self.editorMemory.startsEmpty || self.creation?.awaited != nil }
+
   /// Throws away what is being written, because somebody else has changed the key. What the editor
-  /// held of a write(2) is kept for the next part of that; but nothing of what a predecessor of this
-  /// process has left, because that may have committed it. A truncation ends with the value that it
+  /// held of a write(2) is kept for the next part of that. A truncation ends with the value that it
   /// was of, except one a moment ago, whose program is about to write.
   /// - Parameter isChanged: whether the key has another value now; else its list was only read anew.
   func yield(isChanged: Bool) {
     let editor = self.editor
-    if let editor, !self.isInherited, let part = self.appended {
-      self.appended = part.losing(editor)
-    }
+    if let editor, let part = self.appended { self.appended = part.losing(editor) }
     if isChanged, editor?.isTruncated != true { self.editorMemory.startsEmpty = false }
     (self.editor, self.wantedKind) = (nil, nil)
   }

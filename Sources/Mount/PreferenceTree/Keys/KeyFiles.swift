@@ -25,8 +25,6 @@ final class KeyFiles {
   let transactor: Transactor
   let texts: TextWriter
   let scratch: ScratchFiles
-  /// The last number of a handle.
-  var lastHandle: UInt64 = 0
 
   init(
     _ parts: TreeParts, _ values: ValueReader, _ kernel: KernelCache, _ transactor: Transactor,
@@ -178,8 +176,7 @@ final class KeyFiles {
   }
 
   private func nextHandle() -> HandleID {
-    lastHandle += 1
-    return HandleID(rawValue: lastHandle)
+    HandleID(rawValue: table.nextNumber())
   }
 
   /// Gives a key that is being made its node.

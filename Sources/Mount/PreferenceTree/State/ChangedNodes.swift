@@ -43,16 +43,6 @@ struct TrackedDictionary<Key: Hashable & Sendable, Value: Sendable>: Sendable {
     }
   }
 
-  /// Removes a value and returns it; nil if there was none.
-  mutating func removeValue(forKey key: Key) -> Value? {
-    guard let old = all.removeValue(forKey: key) else { return nil }
-    if isRecording { changed.append(key) }
-    return old
-  }
-
-  /// Puts a value back that was saved; it does not count as a change.
-  mutating func restore(_ key: Key, _ value: Value?) { all[key] = value }
-
   /// Removes the changes, and returns the keys that have changed, in that order, or all keys.
   mutating func removeChanges(all isAll: Bool) -> [Key] {
     defer { changed = [] }

@@ -27,7 +27,7 @@ extension Forest {
   /// nothing has. Cost: a look at each tree, and O(what has changed).
   package func saveChanges(_ writer: inout ByteWriter) {
     while savedPaths < paths.count {
-      writer.begin(.tree)
+      writer.append(RecordKind.tree.rawValue)
       writer.append(paths[savedPaths])
       savedPaths += 1
     }
@@ -53,27 +53,12 @@ extension Forest {
   /// Throws if the records make no sense: the predecessor was of a different version.
   /// - Parameter records: what `saveAll` returned, and all that `saveChanges` has appended since.
   package func restore(_ records: [[UInt8]]) throws {
-    var saved: [Int: SavedTree] = [:]
-    var control: [NodeID: (path: [Key], lookups: UInt64)] = [:]
-    for bytes in records {
-      var reader = ByteReader(bytes[...])
-      while !reader.isAtEnd {
-        switch try reader.recordKind() {
-        case .tree: try makeTree(at: try reader.keys())
-        case .control:
-          let id = try reader.node()
-          control[id] = (path: try reader.keys(), lookups: try reader.number(UInt64.self))
-        case .controlGone:
-          let id = try reader.node()
-          control[id] = nil
-        case let kind:
-          let number = Int(try reader.number(UInt16.self))
-          try saved[number, default: SavedTree()].add(kind, &reader)
-        }
-      }
+    let saved = try SavedTrees(records)
+    for path in saved.paths { try makeTree(at: path) }
+    for (id, node) in saved.control { try control?.restore(id, node.path, lookups: node.lookups) }
+    for (number, tree) in saved.trees where number < branches.count {
+      try (branches[Int(number)] as? Tree)?.restore(tree, now: .now)
     }
-    for (id, node) in control { try self.control?.restore(id, node.path, lookups: node.lookups) }
-    for (number, tree) in saved { try (branches[safe: number] as? Tree)?.restore(tree, now: .now) }
   }
 
   private func makeTree(at path: [Key]) throws {
@@ -83,6 +68,12 @@ extension Forest {
       throw ByteReader.Unknown()
     }
     try branch(at: path, root)
+  }
+
+  /// The path of a file whose text is under way, from the mount point: the engine does not have it,
+  /// and a successor would not get it; nil: there is none.
+  package var textUnderWay: String? {
+    branches.lazy.compactMap { ($0 as? Tree)?.files(of: { !$0.isCommitted }).first }.first
   }
 
   /// The domains that somebody has looked up at the mount point, with the keys that somebody has
@@ -119,9 +110,9 @@ extension Forest {
     guard let tree = self[id] as? Tree, let node = tree.table[id] else { return }
     tree.texts.noteWritten(node)
   }
-}
 
-extension Array {
-  /// The element at the index; nil if there is none.
-  subscript(safe index: Int) -> Element? { indices.contains(index) ? self[index] : nil }
+  /// Whether the text of a file was under way when a predecessor ended, and is lost.
+  package func hasLostText(_ id: NodeID) -> Bool {
+    (self[id] as? Tree)?.table[id]?.lostUntil != nil
+  }
 }

@@ -3,7 +3,9 @@ import PropertyList
 import SystemCalls
 
 // A node as bytes: what a successor of the driver must know of it, except its number, and the texts
-// of scratch files, detached files and drafts, which are saved in parts.
+// of scratch and detached files, which are saved in parts. Of a key there are its name, what
+// requests have said of the text that comes, and a mark while a text is under way. The text itself
+// is not saved, nor is anything that the engine has.
 
 /// What a saved node is: see `Node.Content`.
 private enum NodeKind: UInt8 {
@@ -18,24 +20,31 @@ private enum NodeKind: UInt8 {
   case detached
 }
 
-/// Text of a key that waits for a decision, without its bytes.
-struct SavedDraft {
-  var phase: TextEditor.Phase
-  /// Whether the type of the key follows from the text.
-  var isInferred: Bool
-  /// The value that the text was computed from.
-  var origin: KeyFile.EditedVersion?
-  var uncommittedSince: Timestamp?
+extension Node {
+  /// The mark of a file of which a successor must refuse writes that go on with its text, and until
+  /// when it has one. It is marked while a text is under way, and where one was lost a moment ago.
+  fileprivate var markedUntil: Instant? {
+    hasTextUnderWay ? Instant(nanoseconds: .max) : lostUntil
+  }
+
+  /// Whether a write that goes on with the file's text would be wrong without what only this
+  /// process knows of it: the engine does not have the text, or refused or held what was before it.
+  var hasTextUnderWay: Bool {
+    guard let file = keyFile else { return (inMemory?.nameless?.memory.droppedEnd ?? 0) > 0 }
+    return file.editor?.isCommitted == false || (file.editorMemory.droppedEnd ?? 0) > 0
+      || file.appended?.lost.isEmpty == false
+  }
 }
 
-// MARK: - Nodes
+// MARK: - Writing
 
 extension ByteWriter {
   /// Appends what `NodeTable.restore` reads.
   /// - Parameters:
   ///   - inode: nil: it follows from the name.
   ///   - isNamed: whether a look-up of the domain finds the node, if it is a domain's directory.
-  mutating func append(_ node: Node, inode: UInt64?, isNamed: Bool) {
+  ///   - move: the key that was moved away to the scratch file; nil: none.
+  mutating func append(_ node: Node, inode: UInt64?, isNamed: Bool, move: Departures.Move?) {
     append(optional: inode) { $0.append($1) }
     append(variable: node.lookups)
     append(optional: node.modified.nanoseconds == 0 ? nil : node.modified) {
@@ -56,10 +65,11 @@ extension ByteWriter {
       append(KeyFile(node, path))
     case .scratch(let file):
       append(kind: .scratch)
-      append(file)
+      append(file, node)
+      append(optional: move) { $0.append($1) }
     case .detached(let file):
       append(kind: .detached)
-      append(file)
+      append(file, node)
     }
   }
 
@@ -68,16 +78,13 @@ extension ByteWriter {
   /// Appends the name of a key's file, and nothing else where the file is as a new one.
   private mutating func append(_ file: KeyFile) {
     append(file.path)
-    let editor = file.editor
-    let draft = editor?.deadline == nil ? nil : editor
-    let (creation, memory) = (file.creation, file.editorMemory)
-    let (wantedKind, appended) = (file.wantedKind, file.appended)
-    if creation == nil, memory.isUsual, wantedKind == nil, appended == nil, draft == nil { return }
+    let (creation, wantedKind, mark) = (file.creation, file.wantedKind, file.node.markedUntil)
+    let startsEmpty = file.editorMemory.startsEmpty
+    if creation == nil, wantedKind == nil, mark == nil, !startsEmpty { return }
     append(optional: creation) { $0.append($1) }
-    append(memory)
     append(optional: wantedKind) { $0.append($1.rawValue) }
-    append(optional: appended) { $0.append($1) }
-    append(optional: draft) { $0.append($1, file) }
+    append(startsEmpty)
+    append(optional: mark) { $0.append($1.nanoseconds) }
   }
 
   private mutating func append(_ creation: KeyFile.Creation) {
@@ -91,50 +98,7 @@ extension ByteWriter {
     }
   }
 
-  private mutating func append(_ memory: TextEditor.Memory) {
-    append(memory.startsEmpty)
-    append(optional: memory.droppedEnd) { $0.append(Int64($1)) }
-  }
-
-  private mutating func append(_ part: AppendedPart) {
-    append(part.writer)
-    append(Int64(part.kernelEnd))
-    append(Int64(part.end))
-    append(counted: part.tail)
-    append(optional: part.held) {
-      $0.append(Int64($1.lowerBound))
-      $0.append(Int64($1.upperBound))
-    }
-    append(counted: part.lost)
-    append(part.lostUntil.nanoseconds)
-  }
-
-  /// Appends what is known of the editor's text, which waits for a decision.
-  private mutating func append(_ editor: TextEditor, _ file: KeyFile) {
-    switch editor.phase {
-    case .complete: append(0 as UInt8)
-    case .truncated(let until):
-      append(1 as UInt8)
-      append(until.nanoseconds)
-    case .held(let until):
-      append(2 as UInt8)
-      append(until.nanoseconds)
-    case .overlaid(let overlay):
-      append(3 as UInt8)
-      append(overlay.until.nanoseconds)
-      append(Int64(overlay.end))
-      append(optional: overlay.tailCounts) { $0.append($1) }
-      append(overlay.headCounts)
-    }
-    append(editor.isInferred)
-    append(optional: file.origin) { writer, origin in
-      writer.append(origin.location)
-      writer.append(origin.modified.nanoseconds)
-    }
-    append(optional: file.uncommittedSince) { $0.append($1.nanoseconds) }
-  }
-
-  private mutating func append(_ file: ScratchFile) {
+  private mutating func append(_ file: ScratchFile, _ node: Node) {
     append(file.path)
     append(file.isLink)
     append(optional: file.mode) { $0.append($1) }
@@ -143,14 +107,37 @@ extension ByteWriter {
     append(optional: file.wantedKind) { $0.append($1.rawValue) }
     append(file.mayStay)
     append(optional: file.formerKind) { $0.append($1.rawValue) }
+    append(file.isClaimed)
     append(optional: file.nameless) { writer, nameless in
       writer.append(nameless.path)
       writer.append(nameless.creation)
-      writer.append(nameless.memory)
+      writer.append(nameless.memory.startsEmpty)
     }
-    append(file.isClaimed)
+    append(optional: node.markedUntil) { $0.append($1.nanoseconds) }
+  }
+
+  private mutating func append(_ path: ScratchPath) {
+    switch path.parent {
+    case .root: append(0 as UInt8)
+    case .domain(let domain):
+      append(1 as UInt8)
+      append(domain.string)
+    case .directory(let id):
+      append(2 as UInt8)
+      append(id)
+    }
+    append(path.name)
+  }
+
+  private mutating func append(_ move: Departures.Move) {
+    append(move.source)
+    append(optional: move.former.kind) { $0.append($1.rawValue) }
+    append(optional: move.former.mode) { $0.append($1) }
+    append(optional: move.former.place) { $0.append($1.rawValue) }
   }
 }
+
+// MARK: - Reading
 
 extension NodeTable {
   /// The largest number that is taken over: no mount lives long enough for it, and it can be
@@ -160,18 +147,20 @@ extension NodeTable {
   /// Adds a node that a predecessor of this process has saved; the root is there. Throws if the
   /// bytes make no sense.
   /// - Parameters:
-  ///   - bytes: what `ByteWriter.append(_:inode:isNamed:)` wrote.
+  ///   - bytes: what `ByteWriter.append(_:inode:isNamed:move:)` wrote.
   ///   - text: the text of a scratch or detached file.
-  /// - Returns: the draft of a key's file; nil: there is none.
-  func restore(_ id: NodeID, _ bytes: ArraySlice<UInt8>, text: [UInt8]) throws -> SavedDraft? {
+  /// - Returns: the key that was moved away to a scratch file; nil: none.
+  func restore(
+    _ id: NodeID, _ bytes: ArraySlice<UInt8>, text: [UInt8], now: Instant
+  ) throws -> Departures.Move? {
     var reader = ByteReader(bytes)
     let inode = try reader.optional { try $0.number(UInt64.self) }
     let lookups = min(try reader.variable(), Self.mostSaved)
     let modified = try reader.optional { try $0.timestamp() } ?? Timestamp(nanoseconds: 0)
     let changed = try reader.optional { try $0.timestamp() }
-    let kind = try reader.nodeKind()
+    guard let kind = NodeKind(rawValue: try reader.number()) else { throw ByteReader.Unknown() }
     let content = try self.content(kind, id, text, &reader)
-    var draft: SavedDraft?
+    var move: Departures.Move?
     if id == root.id {
       (root.lookups, root.modified, root.changed) = (lookups, modified, changed)
     } else {
@@ -180,10 +169,12 @@ extension NodeTable {
         changes: changes)
       (node.lookups, node.changed) = (lookups, changed)
       add(restored: node, isNamed: kind != .lostDomain)
-      if let file = node.keyFile, !reader.isAtEnd { draft = try reader.restore(file) }
+      if let file = node.keyFile, !reader.isAtEnd { try reader.restore(file, now) }
+      if node.inMemory != nil { try reader.restoreMark(of: node, now) }
+      if kind == .scratch { move = try reader.optional { try $0.move() } }
     }
     guard reader.isAtEnd else { throw ByteReader.Unknown() }
-    return draft
+    return move
   }
 
   /// The inode number that follows from the name; 0 where none does, and the bytes make no sense.
@@ -219,30 +210,32 @@ extension NodeTable {
     file.wantedKind = try reader.optional { try $0.kind() }
     file.mayStay = try reader.flag()
     file.formerKind = try reader.optional { try $0.kind() }
+    file.isClaimed = try reader.flag()
     file.nameless = try reader.optional { reader in
       KeyFile.Nameless(
-        path: try reader.keyPath(), creation: try reader.creation(), memory: try reader.memory())
+        path: try reader.keyPath(), creation: try reader.creation(),
+        memory: TextEditor.Memory(startsEmpty: try reader.flag()))
     }
-    file.isClaimed = try reader.flag()
     return file
   }
 }
 
 extension ByteReader {
-  fileprivate mutating func nodeKind() throws -> NodeKind {
-    guard let kind = NodeKind(rawValue: try number()) else { throw Unknown() }
-    return kind
+  /// Reads what is saved of a key's file that is not as a new one.
+  fileprivate mutating func restore(_ file: KeyFile, _ now: Instant) throws {
+    let (creation, wantedKind) = (
+      try optional { try $0.creation() }, try optional { try $0.kind() }
+    )
+    let startsEmpty = try flag()
+    (file.creation, file.wantedKind) = (creation, wantedKind)
+    file.editorMemory = TextEditor.Memory(startsEmpty: startsEmpty)
+    try restoreMark(of: file.node, now)
   }
 
-  /// Reads what is saved of a key's file that is not as a new one.
-  fileprivate mutating func restore(_ file: KeyFile) throws -> SavedDraft? {
-    let creation = try optional { try $0.creation() }
-    let memory = try memory()
-    (file.creation, file.editorMemory) = (creation, memory)
-    let wantedKind = try optional { try $0.kind() }
-    let appended = try optional { try $0.appendedPart() }
-    (file.wantedKind, file.appended) = (wantedKind, appended)
-    return try optional { try $0.draft() }
+  fileprivate mutating func restoreMark(of node: Node, _ now: Instant) throws {
+    let mark = try optional { Instant(nanoseconds: try $0.number()) }
+    guard let mark, mark > now else { return }
+    node.lostUntil = now.advanced(milliseconds: TextEditor.holding)
   }
 
   fileprivate mutating func creation() throws -> KeyFile.Creation {
@@ -256,120 +249,7 @@ extension ByteReader {
       })
   }
 
-  fileprivate mutating func memory() throws -> TextEditor.Memory {
-    TextEditor.Memory(startsEmpty: try flag(), droppedEnd: try optional { try $0.integer() })
-  }
-
-  private mutating func appendedPart() throws -> AppendedPart {
-    AppendedPart(
-      writer: try number(), kernelEnd: try offset(), end: try offset(), tail: Array(try counted()),
-      held: try optional { reader in
-        let (start, end) = (try reader.offset(), try reader.offset())
-        return min(start, end)..<max(start, end)
-      },
-      lost: Array(try counted()), lostUntil: try instant())
-  }
-
-  /// An offset in a text.
-  private mutating func offset() throws -> Int {
-    min(max(0, try integer()), TextEditor.largest)
-  }
-
-  private mutating func draft() throws -> SavedDraft {
-    let phase: TextEditor.Phase
-    switch try number(UInt8.self) {
-    case 0: phase = .complete
-    case 1: phase = .truncated(until: try instant())
-    case 2: phase = .held(until: try instant())
-    case 3:
-      let until = try instant()
-      phase = .overlaid(
-        TextEditor.Overlay(
-          end: try offset(), until: until, tailCounts: try optional { try $0.flag() },
-          headCounts: try flag()))
-    default: throw Unknown()
-    }
-    return SavedDraft(
-      phase: phase, isInferred: try flag(),
-      origin: try optional { reader in
-        KeyFile.EditedVersion(location: try reader.location(), modified: try reader.timestamp())
-      },
-      uncommittedSince: try optional { try $0.timestamp() })
-  }
-}
-
-// MARK: - What records are made of
-
-extension ByteWriter {
-  mutating func append(_ flag: Bool) { append(flag ? 1 : 0 as UInt8) }
-
-  mutating func append<Item>(optional item: Item?, _ body: (inout ByteWriter, Item) -> Void) {
-    append(item != nil)
-    if let item { body(&self, item) }
-  }
-
-  mutating func append(_ id: NodeID) { append(id.rawValue) }
-
-  mutating func append(_ path: KeyPath) {
-    // Each node has one: the lengths take a byte each, and no string is made.
-    for key in [path.domain.key, path.key] {
-      key.withBytes { append(short: UnsafeRawBufferPointer($0)) }
-    }
-  }
-
-  /// Appends the number of the bytes, in as few bytes as it takes, and then the bytes.
-  mutating func append(short content: UnsafeRawBufferPointer) {
-    append(variable: UInt64(content.count))
-    append(raw: content)
-  }
-
-  mutating func append(_ path: ScratchPath) {
-    switch path.parent {
-    case .root: append(0 as UInt8)
-    case .domain(let domain):
-      append(1 as UInt8)
-      append(domain.string)
-    case .directory(let id):
-      append(2 as UInt8)
-      append(id)
-    }
-    append(path.name)
-  }
-}
-
-extension ByteReader {
-  mutating func flag() throws -> Bool { try number(UInt8.self) != 0 }
-
-  mutating func optional<Item>(_ body: (inout ByteReader) throws -> Item) throws -> Item? {
-    try flag() ? try body(&self) : nil
-  }
-
-  mutating func integer() throws -> Int { Int(clamping: try number(Int64.self)) }
-
-  mutating func instant() throws -> Instant { Instant(nanoseconds: try number()) }
-
-  mutating func node() throws -> NodeID { NodeID(rawValue: try number()) }
-
-  mutating func keyPath() throws -> KeyPath {
-    KeyPath(domain: DomainName(try shortString()), key: Key(try shortString()))
-  }
-
-  private mutating func shortString() throws -> String {
-    guard let text = String(utf8: try shortBytes()) else { throw Unknown() }
-    return text
-  }
-
-  /// Returns the bytes that `append(short:)` wrote.
-  mutating func shortBytes() throws -> ArraySlice<UInt8> {
-    try removeNext(Int(clamping: try variable()))
-  }
-
-  mutating func kind() throws -> Kind {
-    guard let kind = Kind(rawValue: try string()) else { throw Unknown() }
-    return kind
-  }
-
-  mutating func scratchPath() throws -> ScratchPath {
+  fileprivate mutating func scratchPath() throws -> ScratchPath {
     let parent: ScratchPath.Parent
     switch try number(UInt8.self) {
     case 0: parent = .root
@@ -378,5 +258,13 @@ extension ByteReader {
     default: throw Unknown()
     }
     return ScratchPath(parent: parent, name: try string())
+  }
+
+  fileprivate mutating func move() throws -> Departures.Move {
+    Departures.Move(
+      source: try keyPath(),
+      former: Departures.Former(
+        kind: try optional { try $0.kind() }, mode: try optional { try $0.number() },
+        place: try optional { Place(rawValue: try $0.string()) }.flatMap { $0 }))
   }
 }

@@ -3,23 +3,23 @@ import PropertyList
 import SystemCalls
 
 /// What a record of the saved state of a mount's trees has: its first byte. A later record of the
-/// same subject replaces an earlier one. From `node` on, the number of the tree in its mount comes
-/// next.
+/// same subject replaces an earlier one. The number of a node says which tree it belongs to; from
+/// `keyInode` on, the number of the tree comes next.
 enum RecordKind: UInt8 {
   /// The path in the control directory of a tree's root; that of the control directory itself is
   /// empty. Trees are saved in the order of their numbers.
   case tree
   /// A node of the control directory.
   case control
-  case controlGone
+  /// A node of another tree.
   case node
+  /// A node with a text that only the mount has: a scratch file or link, a detached file. What is
+  /// known of it, how long the whole text is, and the bytes from an offset on.
+  case file
   case gone
-  /// A part of a text: how long the whole text is, and the bytes from an offset on.
-  case text
   /// `st_ino` of a name where it does not follow from the name.
   case keyInode
   case domainInode
-  case departure
   /// Whether the kernel may have cached a name as missing or inherited.
   case answered
   case numbers
@@ -27,31 +27,49 @@ enum RecordKind: UInt8 {
 
 /// The last numbers that a tree has given.
 struct TreeNumbers: Equatable {
-  var node: UInt64
-  var inode: UInt64
-  var handle: UInt64
+  var node: UInt64 = 0
+  var inode: UInt64 = 0
 }
 
 extension ByteWriter {
-  /// Begins a record.
-  /// - Parameter tree: the number of the tree; nil: the record is one of the mount.
-  mutating func begin(_ kind: RecordKind, tree: UInt64? = nil) {
+  /// Begins a record about a name.
+  mutating func begin(_ kind: RecordKind, tree: UInt64) {
     append(kind.rawValue)
-    if let tree { append(UInt16(clamping: tree)) }
+    append(UInt16(clamping: tree))
   }
 
-  mutating func append(_ departure: Departures.Departure) {
-    append(departure.until.nanoseconds)
-    append(optional: departure.former.kind) { $0.append($1.rawValue) }
-    append(optional: departure.former.mode) { $0.append($1) }
-    append(optional: departure.former.place) { $0.append($1.rawValue) }
-    append(optional: departure.holder) { $0.append($1) }
+  /// Begins a record about a node.
+  mutating func begin(_ kind: RecordKind, _ id: NodeID) {
+    append(kind.rawValue)
+    append(id)
   }
 
   /// Appends a path in the control directory.
   mutating func append(_ path: [Key]) {
     append(variable: UInt64(path.count))
     for key in path { append(key.string) }
+  }
+
+  mutating func append(_ flag: Bool) { append(flag ? 1 : 0 as UInt8) }
+
+  mutating func append<Item>(optional item: Item?, _ body: (inout ByteWriter, Item) -> Void) {
+    append(item != nil)
+    if let item { body(&self, item) }
+  }
+
+  mutating func append(_ id: NodeID) { append(variable: id.rawValue) }
+
+  mutating func append(_ path: KeyPath) {
+    // Each node has one: the lengths take a byte each, and no string is made.
+    for key in [path.domain.key, path.key] {
+      key.withBytes { append(short: UnsafeRawBufferPointer($0)) }
+    }
+  }
+
+  /// Appends the number of the bytes, in as few bytes as it takes, and then the bytes.
+  mutating func append(short content: UnsafeRawBufferPointer) {
+    append(variable: UInt64(content.count))
+    append(raw: content)
   }
 }
 
@@ -61,18 +79,36 @@ extension ByteReader {
     return kind
   }
 
-  mutating func departure() throws -> Departures.Departure {
-    Departures.Departure(
-      until: try instant(),
-      former: Departures.Former(
-        kind: try optional { try $0.kind() }, mode: try optional { try $0.number() },
-        place: try optional { Place(rawValue: try $0.string()) }.flatMap { $0 }),
-      holder: try optional { try $0.node() })
-  }
-
   mutating func keys() throws -> [Key] {
     var keys: [Key] = []
     for _ in 0..<(try variable()) { keys.append(Key(try string())) }
     return keys
+  }
+
+  mutating func flag() throws -> Bool { try number(UInt8.self) != 0 }
+
+  mutating func optional<Item>(_ body: (inout ByteReader) throws -> Item) throws -> Item? {
+    try flag() ? try body(&self) : nil
+  }
+
+  mutating func node() throws -> NodeID { NodeID(rawValue: try variable()) }
+
+  mutating func keyPath() throws -> KeyPath {
+    KeyPath(domain: DomainName(try shortString()), key: Key(try shortString()))
+  }
+
+  private mutating func shortString() throws -> String {
+    guard let text = String(utf8: try shortBytes()) else { throw Unknown() }
+    return text
+  }
+
+  /// Returns the bytes that `append(short:)` wrote.
+  mutating func shortBytes() throws -> ArraySlice<UInt8> {
+    try removeNext(Int(clamping: try variable()))
+  }
+
+  mutating func kind() throws -> Kind {
+    guard let kind = Kind(rawValue: try string()) else { throw Unknown() }
+    return kind
   }
 }

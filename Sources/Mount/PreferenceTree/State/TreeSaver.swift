@@ -2,10 +2,14 @@ import PreferenceModel
 import SystemCalls
 
 /// Saves what a successor of the driver must know of a tree: as a whole, and then what has changed.
-/// `Tree+Restoring` is the other direction.
+/// `SavedTree` is the other direction.
 ///
-/// Not saved, because it can be made again: listings, cached texts, editors whose text is complete,
-/// and what a file has shown last.
+/// Saved are the kernel's numbers, with what they name and how often it was looked up; numbers that
+/// follow from no name; names that were answered as missing or inherited; what only the mount has
+/// (scratch files and directories, detached files, keys that were moved away to a scratch file);
+/// what is known of a key whose creator has its file open; and a mark at files whose text is under
+/// way (`Node.lostUntil`). Everything else is made again: values, their texts, listings, editors. A
+/// text that is under way is lost, and so is which names were removed in the last second.
 ///
 /// Threads: the tree's alone.
 final class TreeSaver {
@@ -13,15 +17,14 @@ final class TreeSaver {
   private let table: NodeTable
   private let departures: Departures
   private let kernel: KernelCache
-  private let keys: KeyFiles
   /// The numbers that were saved last.
   private var savedNumbers: TreeNumbers?
   /// The memory for the bytes of a node, which is used again.
   private var state = ByteWriter()
 
-  init(_ parts: TreeParts, _ kernel: KernelCache, _ keys: KeyFiles) {
+  init(_ parts: TreeParts, _ kernel: KernelCache) {
     (position, table, departures) = (parts.position, parts.table, parts.departures)
-    (self.kernel, self.keys) = (kernel, keys)
+    self.kernel = kernel
   }
 
   /// Begins to note changes for `saveChanges`.
@@ -29,15 +32,7 @@ final class TreeSaver {
     table.changes.isRecording = true
     table.inodes.keys.isRecording = true
     table.inodes.domains.isRecording = true
-    departures.departures.isRecording = true
     kernel.answered.isRecording = true
-  }
-
-  /// The number of the tree in its mount.
-  private var number: UInt64 { position.number }
-
-  private var numbers: TreeNumbers {
-    TreeNumbers(node: table.lastNumber, inode: table.inodes.last, handle: keys.lastHandle)
   }
 
   /// Appends records of everything that has changed since it was last saved. Cost: a few looks, and
@@ -55,13 +50,13 @@ final class TreeSaver {
     saveNames(all: true, &writer)
     for node in table.nodes.values {
       node.inMemory?.noteWhole()
-      node.keyFile?.editor?.noteWhole()
-      save(node, &writer)
+      save(node.id, &writer)
     }
   }
 
   /// Appends records of what is known of names: of all, or of those of which it has changed.
   private func saveNames(all isAll: Bool, _ writer: inout ByteWriter) {
+    let number = position.number
     for path in table.inodes.keys.removeChanges(all: isAll) {
       writer.begin(.keyInode, tree: number)
       writer.append(path)
@@ -72,11 +67,6 @@ final class TreeSaver {
       writer.append(domain.string)
       writer.append(optional: table.inodes.domains[domain]) { $0.append($1) }
     }
-    for path in departures.departures.removeChanges(all: isAll) {
-      writer.begin(.departure, tree: number)
-      writer.append(path)
-      writer.append(optional: departures.departures[path]) { $0.append($1) }
-    }
     for path in kernel.answered.removeChanges(all: isAll) {
       writer.begin(.answered, tree: number)
       writer.append(path)
@@ -85,55 +75,32 @@ final class TreeSaver {
   }
 
   private func saveNumbers(_ writer: inout ByteWriter) {
-    let numbers = self.numbers
+    let numbers = TreeNumbers(
+      node: table.lastNumber, inode: table.inodes.last)
     guard savedNumbers != numbers else { return }
     savedNumbers = numbers
-    writer.begin(.numbers, tree: number)
+    writer.begin(.numbers, tree: position.number)
     writer.append(numbers.node)
     writer.append(numbers.inode)
-    writer.append(numbers.handle)
   }
 
   private func save(_ id: NodeID, _ writer: inout ByteWriter) {
-    if let node = table[id] { return save(node, &writer) }
-    writer.begin(.gone, tree: number)
-    writer.append(id)
-  }
-
-  private func save(_ node: Node, _ writer: inout ByteWriter) {
-    writer.begin(.node, tree: number)
-    writer.append(variable: node.id.rawValue)
+    guard let node = table[id] else { return writer.begin(.gone, id) }
+    let file = node.inMemory
+    writer.begin(file == nil ? .node : .file, id)
     // How many bytes there are, which stands before them, is known once they are written.
-    state.append(node, inode: followsName(node) ? nil : node.inode, isNamed: isNamed(node))
+    state.append(
+      node, inode: followsName(node) ? nil : node.inode, isNamed: isNamed(node),
+      move: departures.move(to: id))
     state.withBytes { writer.append(short: $0) }
     state.removeAll()
-    switch node.content {
-    case .directory: break
-    case .scratch(let file), .detached(let file):
-      saveText(node.id, file.content.bytes, file.unsaved ?? file.count..<file.count, &writer)
-      file.noteSaved()
-    case .key(let path): saveDraft(KeyFile(node, path), &writer)
-    }
-  }
-
-  private func saveDraft(_ file: KeyFile, _ writer: inout ByteWriter) {
-    guard let editor = file.editor else { return }
-    // A successor drops the text of a file that has no draft.
-    guard editor.deadline != nil else { return editor.noteWhole() }
-    let end = editor.text.count
-    saveText(file.id, editor.text, editor.unsaved ?? end..<end, &writer)
-    editor.noteSaved()
-  }
-
-  private func saveText(
-    _ id: NodeID, _ text: [UInt8], _ range: Range<Int>, _ writer: inout ByteWriter
-  ) {
-    let range = range.clamped(to: 0..<text.count)
-    writer.begin(.text, tree: number)
-    writer.append(id)
-    writer.append(Int64(text.count))
-    writer.append(Int64(range.lowerBound))
-    writer.append(counted: text[range])
+    guard let file else { return }
+    let text = file.content.bytes
+    let part = (file.unsaved ?? text.count..<text.count).clamped(to: 0..<text.count)
+    writer.append(variable: UInt64(text.count))
+    writer.append(variable: UInt64(part.lowerBound))
+    writer.append(counted: text[part])
+    file.noteSaved()
   }
 
   /// Whether the node's inode number is the one that follows from its name, and is not kept for it.

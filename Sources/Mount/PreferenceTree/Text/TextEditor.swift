@@ -106,8 +106,6 @@ final class TextEditor {
   var committed: Committed?
   /// The bytes of the text that were written since the last commit; nil if there are none.
   private(set) var dirty: Range<Int>?
-  /// The bytes of the text that were written since the tree was last saved; nil if there are none.
-  private(set) var unsaved: Range<Int>?
   /// Whether the last commit has bytes that were in the text before it was written to. Such a
   /// commit is right only as long as the engine has the value that the text was computed from.
   private(set) var isComputed = false
@@ -152,21 +150,6 @@ final class TextEditor {
     self.memory = memory
     self.committed = committed
     judge = Judge(rule)
-    unsaved = 0..<text.count
-  }
-
-  /// Goes on with a text that waits for a decision, as a predecessor of this process left it.
-  func goOn(with text: [UInt8], _ phase: Phase) {
-    replaceText(with: text)
-    self.phase = phase
-    if case .overlaid(var overlay) = phase {
-      // Saved bytes that make no sense may have it behind the text.
-      overlay.end = min(overlay.end, text.count)
-      self.phase = .overlaid(overlay)
-      feedAgain(to: overlay.end)
-    } else {
-      feedAgain(to: text.count)
-    }
   }
 
   /// When `expire` must be called; nil while the text is complete.
@@ -324,7 +307,6 @@ final class TextEditor {
     judge.reset()
     fed = 0
     (committed, dirty) = (nil, nil)
-    unsaved = 0..<bytes.count
   }
 
   /// Feeds a new judge the text up to the position. NUL bytes fill a gap behind the text.
@@ -350,16 +332,7 @@ final class TextEditor {
   }
 
   /// Adds the range to the bytes that the engine does not have.
-  private func note(dirty range: Range<Int>) {
-    dirty = range.joined(with: dirty)
-    unsaved = range.joined(with: unsaved)
-  }
-
-  /// Notes that the tree was saved.
-  func noteSaved() { unsaved = nil }
-
-  /// Notes that the whole text must be saved.
-  func noteWhole() { unsaved = 0..<text.count }
+  private func note(dirty range: Range<Int>) { dirty = range.joined(with: dirty) }
 
   /// Commits the value of the whole text.
   func complete(_ value: Value) -> Action {

@@ -20,6 +20,13 @@ extension TextWriter {
     try perform(.nothing, editor, file, by: handle, now: now)
   }
 
+  /// Goes on waiting for the first text of an awaited key, for a predecessor of this process.
+  func awaitAgain(_ id: NodeID, _ now: Instant) {
+    let end = now.advanced(milliseconds: Self.awaiting)
+    edited[id] = end
+    wake(at: end)
+  }
+
   /// Whether the key of the file is awaited. Where somebody else has made the key meanwhile, the
   /// file is that key's from now on; throws ESTALE for a creator that wanted to be the first.
   func isAwaited(_ file: KeyFile, by handle: HandleID) throws(TreeError) -> Bool {

@@ -15,7 +15,6 @@ extension TextWriter {
     if let editor = file.editor, !editor.isInferred || handle == file.creation?.handle {
       return editor
     }
-    file.isInherited = false
     file.origin =
       isAwaited
       ? nil
@@ -135,7 +134,7 @@ extension TextWriter {
   ) throws(TreeError) {
     let path = file.path
     // A key that was removed in another mount does not come back by the text of its creator.
-    let expects = isComputed || file.isInherited || file.creation != nil
+    let expects = isComputed || file.creation != nil
     var intents =
       try making(file, intent) ?? (expects ? expectations(file) + [intent] : [intent])
     var time: Timestamp?
@@ -145,7 +144,7 @@ extension TextWriter {
     }
     let changeset = try transactor.transact(
       intents, touching: [path], changesNames: !file.editsOwnValue, isDecisive: isDecisive)
-    (file.editsOwnValue, file.isInherited) = (true, false)
+    file.editsOwnValue = true
     file.creation?.awaited = nil
     guard let item = changeset.items.last else { return }
     file.origin = KeyFile.EditedVersion(

@@ -9,9 +9,11 @@ import SystemCalls
 /// (`TextEditor.deadline`).
 ///
 /// Promises: a step that is refused leaves the file with its value, or, where the text would be too
-/// long, with the text before. Text that is computed from what
-/// the file showed is committed only if the value has not changed meanwhile. All held texts
-/// together have at most 64 MiB.
+/// long, with the text before. Text that is computed from what the file showed is committed only if
+/// the value has not changed meanwhile. All held texts together have at most 64 MiB. Where a text was
+/// under way when a predecessor of this process ended, no write is laid over the value that the file
+/// shows again: it is EIO for 5 s, unless it is the first one after a truncation, or a truncation
+/// comes.
 ///
 /// Threads: the tree's alone.
 final class TextWriter {
@@ -45,6 +47,8 @@ final class TextWriter {
   /// is committed only if the value has not changed meanwhile. If another mount or program was
   /// first, it is computed again, 1,000 times at most; then the write is EBUSY.
   func write(_ node: Node, _ write: WriteRequest, now: Moment) throws(TreeError) {
+    let begins = write.offset == 0 && !write.appending && !write.isMapped
+    try requireText(of: node, begins && node.keyFile?.beginsEmpty == true, now)
     try regainName(node)
     switch node.content {
     case .directory: throw .isDirectory
@@ -57,6 +61,20 @@ final class TextWriter {
         try scratch.write(node, file, write, now: now)
       }
     }
+  }
+
+  /// Throws EIO where the file's text was under way when a predecessor ended.
+  /// - Parameter begins: whether a new text begins.
+  func requireText(of node: Node, _ begins: Bool, _ now: Moment) throws(TreeError) {
+    guard let end = node.lostUntil else { return }
+    guard begins || end <= now.instant else {
+      throw log.refused(
+        .system(
+          .inputOutput,
+          "\(node.subject): what was written of its text was lost when the driver of the mount ended; "
+            + "write the whole text again"))
+    }
+    node.lostUntil = nil
   }
 
   /// Changes the text of a key's file. Where another mount has removed the key, and the notice of
@@ -97,7 +115,6 @@ final class TextWriter {
     var bytes = write.bytes
     var position = 0
     var holder: (editor: TextEditor, until: Instant)?
-    let isInherited = file.isInherited
     do throws(TreeError) {
       try step(file, write.handle, now) { editor in
         position = editor.text.count
@@ -116,7 +133,7 @@ final class TextWriter {
       }
     } catch {
       // Somebody else was first, and the editor that held the beginning is gone.
-      if error == .changedMeanwhile, !isInherited, let earlier, let holder,
+      if error == .changedMeanwhile, let earlier, let holder,
         let held = earlier.held, held.upperBound == position
       {
         file.appended = earlier.losing(Array(holder.editor.text[held]), holder.until)
@@ -160,6 +177,7 @@ final class TextWriter {
   func truncate(
     _ node: Node, to size: Int, handle: HandleID, now: Moment
   ) throws(TreeError) {
+    try requireText(of: node, size == 0, now)
     if size > 0 { try regainName(node) }
     switch node.content {
     case .directory: throw .isDirectory
@@ -194,12 +212,7 @@ final class TextWriter {
     let incomplete = TreeError.notAValue(
       "\(file.path): the text is incomplete and is not saved")
     if editor.isHeld, !editor.isUndecided { throw log.refused(incomplete) }
-    let isInherited = file.isInherited
-    do throws(TreeError) {
-      try expire(file, now: now)
-    } catch  where error == .changedMeanwhile && isInherited {
-      // A predecessor has decided it already, and the file shows what became of it.
-    }
+    try expire(file, now: now)
     if file.editor?.isHeld == true { throw log.refused(incomplete) }
   }
 
@@ -241,6 +254,19 @@ final class TextWriter {
     }
     file.creation = nil
     if file.editor?.isInferred == true { file.editor = nil }
+  }
+
+  /// Notes that a predecessor has carried a write out: the engine has the text.
+  func noteWritten(_ node: Node) {
+    if case .detached(let file) = node.content, let nameless = file.nameless,
+      table[nameless.path] == nil
+    {
+      giveName(node, nameless, mode: file.mode)
+    }
+    guard let file = node.keyFile else { return }
+    file.creation?.awaited = nil
+    (node.lostUntil, file.editorMemory) = (nil, TextEditor.Memory())
+    kernel.invalidateFile(file.id)
   }
 
   /// Sees to it that `tick` is called at the moment, or earlier.
