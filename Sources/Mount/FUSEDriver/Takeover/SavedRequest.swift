@@ -48,6 +48,8 @@ struct SavedRequest: Equatable {
 
 extension ByteWriter {
   mutating func append(_ request: SavedRequest) {
-    for number in [request.number, request.node, request.handle] { append(number) }
+    append(request.number)
+    append(request.node)
+    append(request.handle)
   }
 }
