@@ -11,9 +11,10 @@ struct AnsweredNames {
   private var domains: [Key: Set<DomainName>] = [:]
   private var count = 0
   private let largest = 65536
-  private var changed: [KeyPath] = []
-  /// Whether changes are noted. They are only where somebody saves them.
-  var isRecording = false
+  private let changes: TreeChanges
+
+  /// - Parameter changes: told of names that are noted or forgotten.
+  init(_ changes: TreeChanges) { self.changes = changes }
 
   /// Notes that the name was answered.
   /// - Returns: whether the kernel may cache the answer; false if there is no room for the note.
@@ -21,20 +22,13 @@ struct AnsweredNames {
     guard count < largest else { return domains[path.key]?.contains(path.domain) == true }
     guard domains[path.key, default: []].insert(path.domain).inserted else { return true }
     count += 1
-    if isRecording { changed.append(path) }
+    changes.note(EntryName(path))
     return true
   }
 
   /// Every noted name.
   var all: [KeyPath] {
     domains.flatMap { key, domains in domains.map { KeyPath(domain: $0, key: key) } }
-  }
-
-  /// Removes the changes, and returns the names that were noted or forgotten since the last call,
-  /// or all that are noted.
-  mutating func removeChanges(all isAll: Bool) -> [KeyPath] {
-    defer { changed = [] }
-    return isAll ? all : changed
   }
 
   /// The domains in which the key was answered and not forgotten since.
@@ -52,7 +46,7 @@ struct AnsweredNames {
   mutating func forget(_ path: KeyPath) {
     guard domains[path.key]?.remove(path.domain) != nil else { return }
     count -= 1
-    if isRecording { changed.append(path) }
+    changes.note(EntryName(path))
     if domains[path.key]?.isEmpty == true { domains[path.key] = nil }
   }
 }

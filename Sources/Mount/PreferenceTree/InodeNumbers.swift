@@ -18,8 +18,7 @@ struct InodeNumbers: Sendable {
   /// The number of the root.
   let root: UInt64
   /// The numbers that do not follow from the names.
-  var keys = TrackedDictionary<KeyPath, UInt64>()
-  var domains = TrackedDictionary<DomainName, UInt64>()
+  var own: [EntryName: UInt64] = [:]
   /// How many numbers that follow from no name were given.
   var last: UInt64 = 0
 
@@ -37,10 +36,7 @@ struct InodeNumbers: Sendable {
     return small != nil && last < 1 << 31 - 1 ? last + 1 : base + last
   }
 
-  subscript(path: KeyPath) -> UInt64 {
-    get { keys[path] ?? ofName(path) }
-    set { keys[path] = newValue }
-  }
+  subscript(path: KeyPath) -> UInt64 { own[EntryName(path)] ?? ofName(path) }
 
   /// The number that follows from the name of a key.
   func ofName(_ path: KeyPath) -> UInt64 {
@@ -50,18 +46,11 @@ struct InodeNumbers: Sendable {
     return small?.number(of: hash) ?? hash >> 2 | 1 << 61
   }
 
-  subscript(domain: DomainName) -> UInt64 { domains[domain] ?? ofName(domain) }
+  subscript(domain: DomainName) -> UInt64 { own[EntryName(domain)] ?? ofName(domain) }
 
   private func ofName(_ domain: DomainName) -> UInt64 {
     let hash = StableHash.of(domain.string.utf8, after: prefix)
     return small?.number(of: hash) ?? hash | 1 << 62
-  }
-
-  mutating func renew(_ path: KeyPath) { keys[path] = next() }
-
-  mutating func rename(_ old: DomainName, to new: DomainName) {
-    domains[new] = self[old]
-    domains[old] = next()
   }
 }
 

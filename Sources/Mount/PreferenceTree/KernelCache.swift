@@ -26,7 +26,7 @@ final class KernelCache {
   /// The files that have lost these names since the effects were last removed.
   private(set) var nameless: [KeyPath: NodeID] = [:]
   /// The look-ups that other domains' changes can make wrong.
-  var answered = AnsweredNames()
+  var answered: AnsweredNames
   /// Events of generated texts that are still to be announced.
   var delayed: [KeyPath: KeyEvent.Kind] = [:]
   /// When `announceDelayed` must be called; nil: it need not be.
@@ -35,7 +35,7 @@ final class KernelCache {
   init(_ parts: TreeParts, _ values: ValueReader) {
     (engine, options, position) = (parts.engine, parts.options, parts.position)
     (table, departures, self.values) = (parts.table, parts.departures, values)
-    log = parts.log
+    (log, answered) = (parts.log, AnsweredNames(parts.table.changes))
   }
 
   /// Adds an effect behind the others.

@@ -43,11 +43,11 @@ final class Node {
   /// Look-ups that the kernel has not forgotten yet (C: nlookup).
   var lookups: UInt64 = 0 { didSet { noteChange() } }
   private var rare: Rare?
-  private let changes: ChangedNodes
+  private let changes: TreeChanges
 
   init(
     id: NodeID, inode: UInt64, _ content: Content, modified: Timestamp = Timestamp(nanoseconds: 0),
-    changes: ChangedNodes
+    changes: TreeChanges
   ) {
     (self.id, self.inode, self.content, self.changes) = (id, inode, content, changes)
     self.modified = modified

@@ -12,7 +12,7 @@ final class NodeTable {
   /// All nodes.
   private(set) var nodes: [NodeID: Node] = [:]
   /// The nodes that were made, changed or removed since the tree was saved.
-  let changes = ChangedNodes()
+  let changes = TreeChanges()
   private var byDomain: [DomainName: Node] = [:]
   private var byKey: [DomainName: [Key: Node]] = [:]
   /// Stores the names of keys in blocks of 4 KiB. A block is freed with the last of its names.
@@ -87,16 +87,23 @@ final class NodeTable {
   /// names have such a number, those without a node lose it: a key of such a name that was renamed,
   /// or is made once more, then has the number of the name, as in other mounts.
   func renewInode(of path: KeyPath) {
-    inodes.renew(path)
-    guard inodes.keys.all.count > mostInodes else { return }
-    let known = inodes.keys.all.filter { self[$0.key] != nil || $0.key == path }
+    give(inodes.next(), to: EntryName(path))
+    guard inodes.own.count > mostInodes else { return }
+    let known = inodes.own.filter { name, _ in
+      name.path.map { self[$0] != nil || $0 == path } ?? true
+    }
     // No two files have one number, whatever the names of those are that are open.
     let taken = Set(nodes.values.map(\.inode)).union(known.values)
-    for other in inodes.keys.all.keys
-    where known[other] == nil && !taken.contains(inodes.ofName(other)) {
-      inodes.keys[other] = nil
+    for other in inodes.own.keys where known[other] == nil {
+      if let name = other.path, !taken.contains(inodes.ofName(name)) { give(nil, to: other) }
     }
-    mostInodes = max(Self.leastInodes, 2 * inodes.keys.all.count)
+    mostInodes = max(Self.leastInodes, 2 * inodes.own.count)
+  }
+
+  /// Gives a name an inode number that does not follow from it; nil: the one that does.
+  private func give(_ inode: UInt64?, to name: EntryName) {
+    inodes.own[name] = inode
+    changes.note(name)
   }
 
   /// Returns a number that no node and no handle of this mount has had.
@@ -230,7 +237,7 @@ extension NodeTable {
     renewInode(of: file.path)
     file.path = path
     self[path] = file.node
-    inodes[path] = file.node.inode
+    give(file.node.inode, to: EntryName(path))
   }
 
   /// Exchanges the names of two keys' files. Each file keeps its inode number.
@@ -238,13 +245,14 @@ extension NodeTable {
     (one.path, other.path) = (other.path, one.path)
     for file in [one, other] {
       self[file.path] = file.node
-      inodes[file.path] = file.node.inode
+      give(file.node.inode, to: EntryName(file.path))
     }
   }
 
   /// Moves a domain's node, and those of its keys and scratch files, to the domain's new name.
   func rename(_ old: DomainName, to new: DomainName) {
-    inodes.rename(old, to: new)
+    give(inodes[old], to: EntryName(new))
+    give(inodes.next(), to: EntryName(old))
     if let node = byDomain.removeValue(forKey: old) {
       var listing = node.directory?.listing ?? ListingState()
       listing.entriesChanged()
@@ -271,7 +279,7 @@ extension NodeTable {
     listing.entriesChanged()
     node.content = .directory(DomainDirectory(domain, listing))
     byDomain[domain] = node
-    inodes.domains[domain] = node.inode
+    give(node.inode, to: EntryName(domain))
   }
 
   /// Removes a domain that is gone: if it comes back, it gets a new node.
@@ -378,6 +386,6 @@ extension NodeTable {
     unname(node)
     node.content = .key(path)
     self[path] = node
-    inodes[path] = node.inode
+    give(node.inode, to: EntryName(path))
   }
 }

@@ -55,7 +55,7 @@ final class ControlTree {
   /// What documents have changed that were written to `apply`, and other trees have not seen.
   var applied: [Changeset] = []
   /// The nodes that were made, looked up or forgotten since the tree was saved.
-  let changes = ChangedNodes()
+  let changes = TreeChanges()
   private var lastNumber: UInt64
   private let started: Timestamp
 
@@ -169,7 +169,7 @@ final class ControlTree {
 extension ControlTree {
   /// Appends records of the nodes that have changed since the tree was last saved, or of all.
   func save(all: Bool, _ writer: inout ByteWriter) {
-    let changed = changes.removeAll()
+    let changed = changes.removeNodes()
     for id in all ? Array(nodes.keys) : changed {
       if let node = nodes[id] {
         writer.begin(.control, id)

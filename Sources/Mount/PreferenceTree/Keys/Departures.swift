@@ -63,9 +63,9 @@ final class Departures {
   private var queue: [(until: Instant, path: KeyPath)] = []
   private var first = 0
   /// Told of a scratch file to which no key was moved away any more.
-  private let changes: ChangedNodes
+  private let changes: TreeChanges
 
-  init(_ changes: ChangedNodes = ChangedNodes()) { self.changes = changes }
+  init(_ changes: TreeChanges = TreeChanges()) { self.changes = changes }
 
   /// Milliseconds for which the name of a removed or renamed key is hidden.
   static let duration: Int64 = 1000

@@ -8,10 +8,10 @@ final class ScratchDirectory: Directory {
   private let id: NodeID
   var listing = ListingState()
   var mode: UInt32 = 0o700 { didSet { changes.note(id) } }
-  private let changes: ChangedNodes
+  private let changes: TreeChanges
 
   /// - Parameter id: the directory's node.
-  init(_ path: ScratchPath, _ id: NodeID, changes: ChangedNodes) {
+  init(_ path: ScratchPath, _ id: NodeID, changes: TreeChanges) {
     (self.path, self.id, self.changes) = (path, id, changes)
   }
 

@@ -47,12 +47,12 @@ final class ScratchFile {
   let isOfKey: Bool
   /// The part of the text that was not saved yet.
   private(set) var unsaved: Range<Int>?
-  private let changes: ChangedNodes
+  private let changes: TreeChanges
 
   /// - Parameter id: the file's node.
   init(
     _ path: ScratchPath, _ content: Content, mode: UInt32?, isOfKey: Bool = false, id: NodeID,
-    changes: ChangedNodes
+    changes: TreeChanges
   ) {
     (self.path, self.content, self.mode, self.isOfKey) = (path, content, mode, isOfKey)
     (self.id, self.changes) = (id, changes)

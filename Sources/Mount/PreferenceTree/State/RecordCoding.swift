@@ -3,8 +3,8 @@ import PropertyList
 import SystemCalls
 
 /// What a record of the saved state of a mount's trees has: its first byte. A later record of the
-/// same subject replaces an earlier one. The number of a node says which tree it belongs to; from
-/// `keyInode` on, the number of the tree comes next.
+/// same subject replaces an earlier one. The number of a node says which tree it belongs to; in a record
+/// of a name, or of numbers, that of the tree comes next.
 enum RecordKind: UInt8 {
   /// The path in the control directory of a tree's root; that of the control directory itself is
   /// empty. Trees are saved in the order of their numbers.
@@ -17,12 +17,17 @@ enum RecordKind: UInt8 {
   /// known of it, how long the whole text is, and the bytes from an offset on.
   case file
   case gone
-  /// `st_ino` of a name where it does not follow from the name.
-  case keyInode
-  case domainInode
-  /// Whether the kernel may have cached a name as missing or inherited.
-  case answered
+  /// What is known of a name: `SavedName`.
+  case name
   case numbers
+}
+
+/// What is known of a name beside its node.
+struct SavedName: Equatable {
+  /// `st_ino`, where it does not follow from the name.
+  var inode: UInt64?
+  /// Whether the kernel may have cached the name as missing or inherited.
+  var isAnswered = false
 }
 
 /// The last numbers that a tree has given.

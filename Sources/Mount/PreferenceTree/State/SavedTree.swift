@@ -8,27 +8,16 @@ struct SavedTree {
   var nodes: [NodeID: ArraySlice<UInt8>] = [:]
   /// The texts of scratch files and detached files.
   var texts: [NodeID: [UInt8]] = [:]
-  var keyInodes: [KeyPath: UInt64] = [:]
-  var domainInodes: [DomainName: UInt64] = [:]
-  var answered: Set<KeyPath> = []
+  var names: [EntryName: SavedName] = [:]
   var numbers = TreeNumbers()
 
-  /// Adds a record about a name, or about the tree, and removes its bytes from the reader. Throws if
-  /// it makes no sense.
-  fileprivate mutating func add(_ kind: RecordKind, _ reader: inout ByteReader) throws {
-    switch kind {
-    case .keyInode:
-      let path = try reader.keyPath()
-      keyInodes[path] = try reader.optional { try $0.number(UInt64.self) }
-    case .domainInode:
-      let domain = try reader.domain()
-      domainInodes[domain] = try reader.optional { try $0.number(UInt64.self) }
-    case .answered:
-      let path = try reader.keyPath()
-      if try reader.flag() { answered.insert(path) } else { answered.remove(path) }
-    default:
-      numbers = TreeNumbers(node: try reader.number(), inode: try reader.number())
-    }
+  /// Adds a record about a name.
+  fileprivate mutating func addName(_ reader: inout ByteReader) throws {
+    let (domain, key) = (try reader.domain(), try reader.optional { try $0.key() })
+    let inode = try reader.optional { try $0.number(UInt64.self) }
+    let known = SavedName(inode: inode, isAnswered: try reader.flag())
+    let name = key.map { EntryName(KeyPath(domain: domain, key: $0)) } ?? EntryName(domain)
+    names[name] = known == SavedName() ? nil : known
   }
 
   /// Adds a part of the text of a file.
@@ -81,9 +70,13 @@ struct SavedTrees {
       control[id] = nil
       trees[id.tree]?.nodes[id] = nil
       trees[id.tree]?.texts[id] = nil
-    case let kind:
+    case .name:
       let number = UInt64(try reader.number(UInt16.self))
-      try trees[number, default: SavedTree()].add(kind, &reader)
+      try trees[number, default: SavedTree()].addName(&reader)
+    case .numbers:
+      let number = UInt64(try reader.number(UInt16.self))
+      trees[number, default: SavedTree()].numbers = TreeNumbers(
+        node: try reader.number(), inode: try reader.number())
     }
   }
 }
@@ -94,9 +87,10 @@ extension Tree {
   func restore(_ saved: SavedTree, now: Instant) throws {
     table.lastNumber = max(table.lastNumber, min(saved.numbers.node, NodeTable.mostSaved))
     table.inodes.last = min(saved.numbers.inode, NodeTable.mostSaved)
-    for (path, inode) in saved.keyInodes { table.inodes.keys[path] = inode }
-    for (domain, inode) in saved.domainInodes { table.inodes.domains[domain] = inode }
-    for path in saved.answered { _ = kernel.answered.note(path) }
+    for (name, known) in saved.names {
+      table.inodes.own[name] = known.inode
+      if known.isAnswered, let path = name.path { _ = kernel.answered.note(path) }
+    }
     for (id, bytes) in saved.nodes {
       let move = try table.restore(id, bytes, text: saved.texts[id] ?? [], now: now)
       // The time in which nobody served the mount does not count.

@@ -30,48 +30,35 @@ final class TreeSaver {
   /// Begins to note changes for `saveChanges`.
   func beginSaving() {
     table.changes.isRecording = true
-    table.inodes.keys.isRecording = true
-    table.inodes.domains.isRecording = true
-    kernel.answered.isRecording = true
   }
 
   /// Appends records of everything that has changed since it was last saved. Cost: a few looks, and
   /// O(what has changed).
   func saveChanges(_ writer: inout ByteWriter) {
-    for id in table.changes.removeAll() { save(id, &writer) }
+    for id in table.changes.removeNodes() { save(id, &writer) }
     saveNumbers(&writer)
-    saveNames(all: false, &writer)
+    for name in table.changes.removeNames() { save(name, &writer) }
   }
 
   /// Appends records of everything, with whole texts.
   func saveAll(_ writer: inout ByteWriter) {
     savedNumbers = nil
     saveNumbers(&writer)
-    saveNames(all: true, &writer)
+    for name in Set(table.inodes.own.keys).union(kernel.answered.all.map { EntryName($0) }) {
+      save(name, &writer)
+    }
     for node in table.nodes.values {
       node.inMemory?.noteWhole()
       save(node.id, &writer)
     }
   }
 
-  /// Appends records of what is known of names: of all, or of those of which it has changed.
-  private func saveNames(all isAll: Bool, _ writer: inout ByteWriter) {
-    let number = position.number
-    for path in table.inodes.keys.removeChanges(all: isAll) {
-      writer.begin(.keyInode, tree: number)
-      writer.append(path)
-      writer.append(optional: table.inodes.keys[path]) { $0.append($1) }
-    }
-    for domain in table.inodes.domains.removeChanges(all: isAll) {
-      writer.begin(.domainInode, tree: number)
-      writer.append(domain.string)
-      writer.append(optional: table.inodes.domains[domain]) { $0.append($1) }
-    }
-    for path in kernel.answered.removeChanges(all: isAll) {
-      writer.begin(.answered, tree: number)
-      writer.append(path)
-      writer.append(kernel.answered[path.key].contains(path.domain))
-    }
+  private func save(_ name: EntryName, _ writer: inout ByteWriter) {
+    writer.begin(.name, tree: position.number)
+    writer.append(name.domain.string)
+    writer.append(optional: name.key) { $0.append($1.string) }
+    writer.append(optional: table.inodes.own[name]) { $0.append($1) }
+    writer.append(name.key.map { kernel.answered[$0].contains(name.domain) } ?? false)
   }
 
   private func saveNumbers(_ writer: inout ByteWriter) {
@@ -105,7 +92,7 @@ final class TreeSaver {
 
   /// Whether the node's inode number is the one that follows from its name, and is not kept for it.
   private func followsName(_ node: Node) -> Bool {
-    node.keyFile.map { table.inodes.keys[$0.path] == nil } ?? false
+    node.keyFile.map { table.inodes.own[EntryName($0.path)] == nil } ?? false
   }
 
   /// Whether a look-up finds the node by its name, if it is a domain's directory.
