@@ -16,9 +16,6 @@ struct RequestContext {
   /// The same request, if the trees have its effects since a predecessor of this driver.
   var saved: SavedRequest?
 
-  /// Whether it is saved: it changes something, or counts a look-up.
-  var isSaved: Bool { header.operation.isChange || header.operation == .lookup }
-
   /// The announcement that it is a part of, if it is about the announced name.
   func announcement(of name: [UInt8]) -> Announcement? {
     announcement.flatMap { $0.name.utf8.elementsEqual(name) ? $0 : nil }

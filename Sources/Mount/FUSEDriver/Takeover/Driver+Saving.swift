@@ -66,7 +66,7 @@ extension Driver {
   func save(_ answer: Answer? = nil, _ effects: [Effect] = []) -> UInt64 {
     guard let saved = takeover.saved else { return 0 }
     let request = answer.flatMap { answer in
-      current.flatMap { $0.isSaved ? SavedRequest($0.header.number, answer) : nil }
+      current.flatMap { SavedRequest($0.header.number, answer) }
     }
     saved.addChanges(of: forest, by: request)
     saved.noteRegistered(store.registered)
