@@ -174,9 +174,9 @@ final class HeldReplies: Sendable {
   /// them locked until those are sent.
   var changed: Set<NodeID> { state.withLock { Set($0.held.values.compactMap(\.changed)) } }
 
-  /// The requests that wait for other mounts, as they are saved.
-  var requests: [SavedRequest] {
-    state.withLock { $0.held.values.compactMap { SavedRequest($0.request, $0.answer) } }
+  /// The numbers of the requests that wait for other mounts, and their answers.
+  var requests: [(UInt64, Answer)] {
+    state.withLock { $0.held.values.map { ($0.request, $0.answer) } }
   }
 
   /// Whether no reply is held that waits for other mounts.

@@ -76,17 +76,22 @@ extension Driver {
     let last = announcements.isEmpty ? 0 : saved.add(announcements)
     saved.commit()
     if saved.isLong {
-      saved.replace(trees: forest.saveAll(), heldReplies.requests + [request].compactMap { $0 })
+      saved.replace(trees: forest.saveAll(), unanswered + [request].compactMap { $0 })
     }
     if saved.isIncomplete != takeover.isStateIncomplete { reportRoom(saved) }
     return last
+  }
+
+  /// The requests that were carried out and wait for other mounts.
+  private var unanswered: [SavedRequest] {
+    heldReplies.requests.compactMap { SavedRequest($0, $1) }
   }
 
   /// Begins an upgrade, as the guard asks. Goes on instead where the state has no room: a successor
   /// would refuse it.
   func beginHandover() {
     if let saved = takeover.saved, saved.isIncomplete {
-      saved.replace(trees: forest.saveAll(), heldReplies.requests)
+      saved.replace(trees: forest.saveAll(), unanswered)
       guard !saved.isIncomplete else {
         log("not upgraded: the state of this mount has no room in memory; it goes on")
         takeover.line?.refuseHandover()
