@@ -43,7 +43,9 @@ extension SearchEngine {
         return path.shown(Resolution(found, location: location))
       }
     }
-    return fallback(of: key, in: domain).map(path.shown)
+    // Not `map`: a reference to the method would allocate memory.
+    guard let found = fallback(of: key, in: domain) else { return nil }
+    return path.shown(found)
   }
 
   /// The locations of the domain's search list, which are made anew only for another domain, other

@@ -15,7 +15,7 @@ public struct ChangeRules<Places: StoredPlaces> {
 
   /// Returns the edits that carry out the intent. Throws where the intent is refused, and says why.
   public func items(for intent: Intent) throws(EngineError) -> [Changeset.Item] {
-    if heedsLocks, !intent.ownDomains.isEmpty { try places.domainLocks().refuse(intent) }
+    if heedsLocks, intent.mayChangeOwn { try places.domainLocks().refuse(intent) }
     return try edits(for: intent)
   }
 

@@ -45,7 +45,7 @@ public struct DomainLocks: Equatable, Sendable {
   /// Throws `.forced` where the intent would change something of the user's in a locked domain.
   func refuse(_ intent: Intent) throws(EngineError) {
     if patterns.isEmpty { return }
-    guard let domain = intent.ownDomains.first(where: contain) else { return }
+    guard intent.mayChangeOwn, let domain = intent.domains.first(where: contain) else { return }
     throw EngineError(
       .forced, domain: domain,
       "the administrator has locked the domain (\(Self.key) of \(DomainName.settings))")
@@ -53,17 +53,19 @@ public struct DomainLocks: Equatable, Sendable {
 }
 
 extension Intent {
-  /// The domains of which the intent may change what is the user's.
-  package var ownDomains: [DomainName] {
+  /// Whether the intent may change something of the user's. Cost: no memory is allocated.
+  package var mayChangeOwn: Bool {
     switch self {
     case .set, .describe, .splice, .remove, .setOwn, .removeOwn, .createDomain, .removeDomain,
       .renameDomain:
-      domains
+      true
     case .at(let place, let intent):
-      intent.locations != nil ? intent.ownDomains : place.isOwn ? intent.domains : []
-    case .edit(let location, _), .replace(let location, _):
-      location.place.isOwn ? [location.domain] : []
-    case .expect, .expectUnchanged, .judged: []
+      switch intent {
+      case .at, .edit, .replace, .expect, .expectUnchanged, .judged: intent.mayChangeOwn
+      default: place.isOwn
+      }
+    case .edit(let location, _), .replace(let location, _): location.place.isOwn
+    case .expect, .expectUnchanged, .judged: false
     }
   }
 }

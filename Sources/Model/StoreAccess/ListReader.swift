@@ -320,7 +320,7 @@ public final class ListReader: Sendable {
     guard hasFindings else { return }
     var needed: Set<Location> = []
     var asked: Set<Location> = []
-    if intents.contains(where: { !$0.ownDomains.isEmpty }) {
+    if intents.contains(where: \.mayChangeOwn) {
       needed.formUnion(DomainLocks.locations)
     }
     for intent in intents {

@@ -137,7 +137,7 @@ extension Request {
     switch self {
     case .apply(_, _, _, _, let intents, _):
       // Which domains are locked.
-      if intents.contains(where: { !$0.ownDomains.isEmpty }) { needs[.settings] = [] }
+      if intents.contains(where: \.mayChangeOwn) { needs[.settings] = [] }
       for intent in intents {
         for location in intent.locations ?? Self.chosenFrom(intent.domains) {
           needs[location.domain, default: []].insert(location)

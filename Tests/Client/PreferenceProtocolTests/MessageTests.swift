@@ -143,6 +143,16 @@ import Testing
     for message in messages { #expect(try Message(frame(message.frame(1))) == message) }
   }
 
+  @Test("what sets a value is sent, with its kind")
+  func setters() throws {
+    for setter in [Setter.profile("org.example"), .file("/etc/x.plist"), .group("/etc/@g/x.plist")]
+    {
+      let kept = Metadata(text: nil, modified: Timestamp(nanoseconds: 2), setter: setter)
+      let message = Message.found(StoredValue(1, kept), index: 1)
+      #expect(try Message(frame(message.frame(1))) == message, "\(setter)")
+    }
+  }
+
   @Test("that a change is worked at is said with the number of its request, and answers nothing")
   func working() throws {
     let frame = try frame(Message.working(on: 1 << 40).frame(0))
@@ -161,14 +171,6 @@ import Testing
       let frame = try frame(lengthened(request.frame(77)))
       #expect(try Request(frame) == request && frame.number == 77)
     }
-  }
-
-  @Test("a value of a group's list says so")
-  func group() throws {
-    let metadata = Metadata(
-      text: nil, modified: Timestamp(nanoseconds: 2), setter: .group("/etc/@g/d.plist"))
-    let message = Message.found(StoredValue(1, metadata), index: 1)
-    #expect(try Message(frame(message.frame(7))) == message)
   }
 
   @Test("frames are whole, however the stream is cut")
