@@ -14,7 +14,7 @@ extension Carrier {
     (session, transport) = (nil, nil)
     machine.requireList()
     do throws(EngineError) {
-      let settings = try CarrierSettings(places, userName: userName)
+      let settings = try CarrierSettings(places, userName: userName, dropped: dropped)
       (patterns, local) = (settings.settings.keys, settings.settings.local)
       guard !settings.endpoints.isEmpty else { return show(CloudStatus()) }
       transport = try EngineError.wrapping { () throws(SystemError) in

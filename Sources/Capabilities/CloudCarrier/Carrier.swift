@@ -24,6 +24,7 @@ final class Carrier {
   let author = Author.unique()
   let userName: String
   let log: @Sendable (LogLine) -> Void
+  let dropped: @Sendable (DomainName) -> Void
   let arrivals: Arrivals
 
   var machine: Synchroniser
@@ -55,6 +56,7 @@ final class Carrier {
     log: @escaping @Sendable (LogLine) -> Void
   ) throws(EngineError) {
     (self.places, self.userName, self.log) = (places, userName, log)
+    dropped = Self.noting(log)
     place = CloudPlace(places, author: author)
     arrivals = try EngineError.wrapping { () throws(SystemError) in try Arrivals() }
     machine = Synchroniser(CloudState(host: host))
@@ -69,6 +71,19 @@ final class Carrier {
       Set(machine.state.keys.map(\.domain)).subtracting(present).subtracting(removed.keys))
     try scan(present.union(removed.keys), removed)
     try place.forgetRemovals()
+  }
+
+  /// Returns what logs a dropped record, once for each domain, of 16 at most.
+  private static func noting(
+    _ log: @escaping @Sendable (LogLine) -> Void
+  ) -> @Sendable (DomainName) -> Void {
+    let known = Monitor<Set<DomainName>>([])
+    return { domain in
+      let isNew = known.withLock { $0.count < 16 && $0.insert(domain).inserted }
+      if isNew {
+        log("the server has keys of \(domain), which are ignored: they are those of one machine")
+      }
+    }
   }
 
   // MARK: - The loop

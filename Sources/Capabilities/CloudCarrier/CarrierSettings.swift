@@ -14,8 +14,14 @@ struct CarrierSettings: Sendable {
 
   /// Reads the settings, and the files that they name. Throws where a file
   /// cannot be read, or others may read it.
-  /// - Parameter userName: the user's name on this machine, for the prefix.
-  init(_ places: any StoredPlaces, userName: String) throws(EngineError) {
+  /// - Parameters:
+  ///   - userName: the user's name on this machine, for the prefix.
+  ///   - dropped: is called for each record that is ignored, because its domain may not be in the
+  ///     cloud.
+  init(
+    _ places: any StoredPlaces, userName: String,
+    dropped: @escaping @Sendable (DomainName) -> Void
+  ) throws(EngineError) {
     settings = try CloudSettings(of: places)
     endpoints = settings.endpoints
     for url in endpoints {
@@ -31,7 +37,7 @@ struct CarrierSettings: Sendable {
     let sealer = try settings.text(.encryptionKeyFile).map { (file) throws(EngineError) in
       try FileSealer(file: file)
     }
-    coding = EtcdCoding(user: user, prefix: prefix, sealer: sealer)
+    coding = EtcdCoding(user: user, prefix: prefix, sealer: sealer, dropped: dropped)
     password = user == nil ? nil : try Self.password(settings.text(.passwordFile))
     security = TransportSecurity(
       authorityFile: settings.text(.authorityFile),

@@ -37,8 +37,10 @@ struct CloudPlace {
         continue
       }
       for (key, value) in snapshot?.values ?? [:] {
-        if domain != CloudSettings.domain {
+        if domain.mayBeInCloud {
           saved.entries[CloudKey(domain, key)] = value
+        } else if domain != CloudSettings.domain {
+          continue
         } else if key == CloudNotes.state {
           saved.header = value
         } else if let number = CloudNotes.loser(of: key) {

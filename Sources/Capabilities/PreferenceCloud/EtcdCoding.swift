@@ -13,10 +13,15 @@ public struct EtcdCoding: Sendable {
   let prefix: String
   /// Seals values before they leave this host; nil: they leave it as they are.
   let sealer: (any ValueSealer)?
+  /// Is called for each record whose domain may not be in the cloud.
+  let dropped: @Sendable (DomainName) -> Void
 
   /// Creates the coding for a user.
-  public init(user: String? = nil, prefix: String, sealer: (any ValueSealer)? = nil) {
-    (self.user, self.prefix, self.sealer) = (user, prefix, sealer)
+  public init(
+    user: String? = nil, prefix: String, sealer: (any ValueSealer)? = nil,
+    dropped: @escaping @Sendable (DomainName) -> Void = { _ in }
+  ) {
+    (self.user, self.prefix, self.sealer, self.dropped) = (user, prefix, sealer, dropped)
   }
 
   // MARK: - Names
@@ -33,7 +38,11 @@ public struct EtcdCoding: Sendable {
       let slash = rest.firstIndex(of: "/")
     else { return nil }
     let domain = DomainName(String(rest[..<slash]))
-    guard domain.canNameList, domain.mayBeInCloud else { return nil }
+    guard domain.canNameList else { return nil }
+    guard domain.mayBeInCloud else {
+      dropped(domain)
+      return nil
+    }
     return CloudKey(domain, Key(String(rest[rest.index(after: slash)...])))
   }
 

@@ -28,6 +28,7 @@ extension ChangeRules {
       }
       return [try item(.remove(key), Location(place, domain))]
     case .createDomain(let domain):
+      try requireCloudDomain(Location(place, domain))
       guard try !places.exists(Location(place, domain)) else {
         throw EngineError(.domainExists, domain: domain, "a domain of that name exists already")
       }
@@ -50,6 +51,8 @@ extension ChangeRules {
         .forced, domain: location.domain, key: key,
         "\(setter) sets it, and is never written; change or remove it")
     }
+    // What an earlier version has left there can be removed.
+    if case .remove = edit { return Changeset.Item(location, edit) }
     try requireCloudDomain(location)
     return Changeset.Item(location, edit)
   }

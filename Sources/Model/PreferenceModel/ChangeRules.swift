@@ -66,7 +66,10 @@ public struct ChangeRules<Places: StoredPlaces> {
       switch edit {
       case .set(let key, _, _), .remove(let key), .splice(let key, _):
         try requireVisible(key, at: location)
-      case .describe, .createDomain, .removeDomain: break
+        if case .remove = edit { break }
+        try requireCloudDomain(location)
+      case .createDomain: try requireCloudDomain(location)
+      case .describe, .removeDomain: break
       }
       return [Changeset.Item(location, edit)]
     case .replace(let location, let values): return try replace(location, values)
@@ -218,6 +221,7 @@ public struct ChangeRules<Places: StoredPlaces> {
   private func replace(
     _ location: Location, _ values: ValueDictionary
   ) throws(EngineError) -> [Changeset.Item] {
+    if !values.isEmpty { try requireCloudDomain(location) }
     let gone = try places.keys(at: location).filter { values[$0] == nil }.map(Edit.remove)
     for edit in gone { if let key = edit.key { try requireVisible(key, at: location) } }
     if location.place.hasAdditions {

@@ -45,11 +45,12 @@ public struct DomainName: Hashable, Comparable, Sendable, ExpressibleByStringLit
   /// The domain of the settings of the cloud.
   public static let cloudSettings: DomainName = "prefsfs.cloud"
 
-  /// Whether keys of the domain may be in the cloud. The settings of this program are those of one
-  /// machine.
-  public var mayBeInCloud: Bool {
-    self != .cloudSettings && self != .settings && self != .declared
-  }
+  /// The domain of the rules that say what happens when a value changes.
+  public static let effects: DomainName = "prefsfs.effects"
+
+  /// Whether keys of the domain may be in the cloud. The settings of this program, `prefsfs` and
+  /// `prefsfs.*`, are those of one machine: some of them choose what leaves it, or what it runs.
+  public var mayBeInCloud: Bool { self != .settings && !string.utf8.starts(with: "prefsfs.".utf8) }
 
   /// Whether a list can have the name: it must be usable as a file name, and must not be the file
   /// name of the global domain.

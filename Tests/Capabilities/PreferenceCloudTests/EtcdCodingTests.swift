@@ -1,6 +1,7 @@
 import Foundation
 import PreferenceModel
 import PropertyList
+import Synchronization
 import Testing
 
 @testable import PreferenceCloud
@@ -31,12 +32,16 @@ import Testing
     }
     for name in [
       "/prefsfs/ada", "/prefsfs/bob/d/K", "/prefsfs/ada/d", "/prefsfs/ada//K",
-      "/prefsfs/ada/prefsfs.cloud/K",
+      "/prefsfs/ada/prefsfs.cloud/K", "/prefsfs/ada/prefsfs.effects/K",
       "/prefsfs/ada/prefsfs/K",
     ] {
       #expect(Self.coding.key(Array(name.utf8)) == nil, "\(name)")
     }
     #expect(Self.coding.key(Array("/prefsfs/ada/d/".utf8) + [0xFF]) == nil)
+    let dropped = Mutex<[DomainName]>([])
+    let coding = EtcdCoding(prefix: "/p/") { domain in dropped.withLock { $0.append(domain) } }
+    #expect(coding.key(Array("/p/prefsfs.effects/K".utf8)) == nil)
+    #expect(dropped.withLock { $0 } == ["prefsfs.effects"])
     #expect(EtcdCoding(prefix: "/p/").end == Array("/p0".utf8))
     #expect(EtcdCoding(prefix: "").end == [0])
   }

@@ -104,17 +104,28 @@ private let author = Author(number: 1)
   @Test("the settings of this program never go to the cloud")
   func settings() throws {
     try withPlaces { (_, places: LocalPlaces) throws -> Void in
-      let patterns: ValueDictionary = ["prefsfs": ["*"], "prefsfs.cloud": ["*"], "d": ["a"]]
+      let patterns: ValueDictionary = [
+        "prefsfs": ["*"], "prefsfs.cloud": ["*"], "prefsfs.effects": ["*"], "d": ["a"],
+      ]
       let keys = CloudSettings.Name.keys.key
       let domain = CloudSettings.domain
       _ = try places.apply(
         [.at(.user, .set(keys, domain, .dictionary(patterns), .unknown))], by: author)
       #expect(try Array(CloudSettings(of: places).keys.patterns.keys) == ["d"])
-      for domain: DomainName in ["prefsfs", "prefsfs.cloud"] {
-        #expect {
-          try places.apply([.at(.cloud, .set("K", domain, 1, .unknown))], by: author)
-        } throws: { ($0 as? EngineError)?.reason == .forced }
+      for domain: DomainName in ["prefsfs", "prefsfs.cloud", "prefsfs.effects", "prefsfs.new"] {
+        let location = Location(.cloud, domain)
+        let intents: [Intent] = [
+          .at(.cloud, .set("K", domain, 1, .unknown)), .at(.cloud, .createDomain(domain)),
+          .edit(location, .set("K", 1, .unknown)), .edit(location, .createDomain),
+          .replace(location, ["K": 1]),
+        ]
+        for intent in intents {
+          #expect {
+            try places.apply([intent], by: author)
+          } throws: { ($0 as? EngineError)?.reason == .forced }
+        }
       }
+      _ = try places.apply([.at(.cloud, .set("K", "prefsfsx", 1, .unknown))], by: author)
     }
   }
 
