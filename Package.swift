@@ -117,6 +117,9 @@ let package = Package(
     // 3: reads the administrator's profiles
     header("CCrypto", pkgConfig: "libcrypto", package: "libssl-dev"),
     module("Capabilities/ConfigurationProfiles", ["StoreAccess", "CCrypto"] + model),
+    // 3: what happens when values change: rules, their state, commands and files
+    module(
+      "Capabilities/PreferenceEffects", ["EffectiveDocuments", "StoreAccess", "CLinux"] + model),
     // 3: keeps keys of a user the same on several machines
     module("Capabilities/PreferenceCloud", ["StoreAccess"] + model),
     // 4: speaks with etcd
@@ -130,7 +133,8 @@ let package = Package(
     module(
       "Mount/PreferenceControl",
       [
-        "EffectiveDocuments", "PreferenceSearch", "PreferenceDeclarations", "PreferenceHistory",
+        "EffectiveDocuments", "PreferenceSearch", "PreferenceDeclarations", "PreferenceEffects",
+        "PreferenceHistory",
         "PreferenceSchemaForms", "PreferenceSchemas", "StoreAccess",
       ] + model),
     // 3: frames and messages
@@ -138,13 +142,16 @@ let package = Package(
     // 4: the owner's engine: intents, observers, writer
     module(
       "Owner/PreferenceEngine",
-      ["PreferenceCloud", "PreferenceSchemas", "PreferenceStore", "StoreAccess"] + model),
+      [
+        "PreferenceCloud", "PreferenceEffects", "PreferenceSchemas", "PreferenceStore",
+        "StoreAccess",
+      ] + model),
     // 5: the owner's side of the socket; 4: the client's
     module(
       "Owner/PreferenceServer",
       [
-        "PreferenceCloud", "PreferenceEngine", "PreferenceProtocol", "PreferenceStore",
-        "ConfigurationProfiles", "StoreAccess", "PreferenceModel", "SystemCalls",
+        "PreferenceCloud", "PreferenceEffects", "PreferenceEngine", "PreferenceProtocol",
+        "PreferenceStore", "ConfigurationProfiles", "StoreAccess", "PreferenceModel", "SystemCalls",
       ]),
     module("Client/PreferenceClient", ["PreferenceProtocol", "StoreAccess"] + model),
     // 5: preferences as nodes, names and bytes
@@ -155,13 +162,20 @@ let package = Package(
     module(
       "Client/Preferences",
       ["PreferenceClient", "PreferenceHistory", "PreferenceSearch", "StoreAccess"] + model),
+    // 5: the program that carries out rules
+    module(
+      "Capabilities/EffectServer",
+      [
+        "PreferenceEffects", "PreferenceClient", "PreferenceHistory", "PreferenceSearch",
+        "StoreAccess",
+      ] + model),
     // 6: the verbs of `defaults`
     module(
       "Commands/DefaultsCommand",
       [
-        "EffectiveDocuments", "PreferenceClient", "PreferenceCloud", "PreferenceControl",
-        "PreferenceDeclarations", "PreferenceHistory", "PreferenceSchemaForms", "PreferenceSchemas",
-        "PreferenceSearch",
+        "EffectServer", "EffectiveDocuments", "PreferenceClient", "PreferenceCloud",
+        "PreferenceControl", "PreferenceDeclarations", "PreferenceEffects", "PreferenceHistory",
+        "PreferenceSchemaForms", "PreferenceSchemas", "PreferenceSearch",
         "StoreAccess", "CLinux", "ManualPage",
       ] + model),
     // 5: carries changes between a store and the servers of its cloud
@@ -236,6 +250,9 @@ let package = Package(
         "CloudCarrier", "EtcdClient", "PreferenceCloud", "StoreAccess", "Support", "prefsfs",
         "prefsd", "prefs-cloud", "prefs-sample", "defaults",
       ] + model),
+    tests(
+      "Capabilities/PreferenceEffectsTests",
+      ["PreferenceEffects", "StoreAccess", "Support"] + model),
     tests("Client/PreferenceSearchTests", ["PreferenceModel", "PreferenceSearch", "PropertyList"]),
     tests(
       "Owner/PreferenceEngineTests",

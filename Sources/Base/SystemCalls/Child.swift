@@ -53,10 +53,12 @@ public enum Child {
 
   /// Starts a program whose standard streams are these descriptors (nil: /dev/null), with no other
   /// descriptor, and with a session of its own unless `newSession` is false; does not wait for it.
-  static func startApart(
-    _ program: String, _ arguments: [String], streams: [CInt?], newSession: Bool = true
+  /// - Parameter variables: variables of its environment beside this process's, as `NAME=VALUE`.
+  package static func startApart(
+    _ program: String, _ arguments: [String], streams: [CInt?], variables: [String] = [],
+    newSession: Bool = true
   ) throws(SystemError) -> pid_t {
-    try spawn(program, [program] + arguments, newSession: newSession) { actions in
+    try spawn(program, [program] + arguments, extra: variables, newSession: newSession) { actions in
       for (place, number) in zip(CInt(0)..., streams) {
         if let number {
           posix_spawn_file_actions_adddup2(&actions, number, place)

@@ -7,12 +7,12 @@ import Glibc
 public struct LinkedChild: ~Copyable {
   /// The number of the process.
   public let process: pid_t
-  private let pipe: Descriptor
+  private var pipe: Descriptor?
   private let handle: Descriptor
 
   private init(_ process: pid_t, _ pipe: consuming Descriptor, _ handle: consuming Descriptor) {
     self.process = process
-    self.pipe = pipe
+    self.pipe = consume pipe
     self.handle = handle
   }
 
@@ -45,6 +45,9 @@ public struct LinkedChild: ~Copyable {
     guard poll(&entry, 1, 0) > 0 else { return nil }
     return Child.wait(process)
   }
+
+  /// Ends the standard input of the child, which may end then.
+  public mutating func endInput() { pipe = nil }
 
   /// Ends the child with SIGKILL, also one that is stopped, and waits for its end.
   public borrowing func end() {

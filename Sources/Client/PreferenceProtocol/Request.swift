@@ -175,6 +175,7 @@ extension ByteWriter {
     case .profiles: append(2 as UInt8)
     case .history: append(4 as UInt8)
     case .fragments: append(6 as UInt8)
+    case .effects: append(7 as UInt8)
     case .forget(let domain, let key):
       append(5 as UInt8)
       append(domain.string)
@@ -302,6 +303,7 @@ extension ByteReader {
     case 3: return .check(Array(try counted()))
     case 4: return .history
     case 6: return .fragments
+    case 7: return .effects
     case 5:
       let (domain, hasKey) = (try domain(), try number(UInt8.self) == 1)
       let key = try key()

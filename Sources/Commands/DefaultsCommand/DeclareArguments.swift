@@ -21,6 +21,7 @@ struct DeclareArguments {
     let isMerged = arguments.remove("--merge")
     isDryRun = arguments.remove("--dry-run") || arguments.options.isDryRun
     isForced = arguments.remove("--force") || arguments.options.isForced
+    let allowsRules = arguments.remove("--rules") || arguments.options.allowsRules || isDryRun
     let files = Array(arguments.rest)
     guard !files.isEmpty else { throw .mistake("a file is missing") }
     if let word = files.first(where: { $0.hasPrefix("--") }) { throw Arguments.unexpected(word) }
@@ -32,6 +33,9 @@ struct DeclareArguments {
     }
     declaration = try Refusal.wrapping(Self.refused(files)) { () throws(EngineError) in
       try Declaration(document, isMerged: isMerged)
+    }
+    if let rules = declaration.document[DomainName.effects.key]?.dictionary {
+      try RuleConsent.require(rules, allowsRules, "apply \(files.joined(separator: " "))")
     }
   }
 
@@ -69,6 +73,7 @@ extension DeclareArguments {
     .init("--over NAME", "takes precedence over declaration NAME, whose values return after it"),
     .init("--place PLACE", "managed, any-user, user or host"),
     .init("--force", "sets what a schema refuses"),
+    VerbManual.rules,
     .init("--dry-run", "only says what would be done"),
   ]
 }

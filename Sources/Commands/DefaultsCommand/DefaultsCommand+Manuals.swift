@@ -34,6 +34,7 @@ extension Verb {
     case .complete: Complete.manual
     case .undeclare: Declared.undeclareManual
     case .gsettings: GSettingsSwitch.manual
+    case .effects: Effects.manual
     }
   }
 }

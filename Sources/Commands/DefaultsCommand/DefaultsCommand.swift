@@ -95,6 +95,7 @@ extension Verb {
     case .schema: try SchemaVerb.run(&arguments)
     case .complete: try Complete.run(&arguments)
     case .undeclare: return try Declared.undeclare(&arguments)
+    case .effects: return try Effects.run(&arguments)
     case .gsettings: try GSettingsSwitch.run(&arguments)
     }
     return 0

@@ -23,6 +23,8 @@ struct Options {
   var user: String?
   /// `--force`: schemas refuse nothing.
   var isForced = false
+  /// `--rules`: a document may have rules, which run commands.
+  var allowsRules = false
   /// `--dry-run`: nothing is written.
   var isDryRun = false
 
@@ -143,6 +145,7 @@ struct Arguments {
         options.user = user
       case "--dry-run": options.isDryRun = true
       case "--force": options.isForced = true
+      case "--rules": options.allowsRules = true
       default: options.isAppleText = true
       }
       rest.removeFirst()

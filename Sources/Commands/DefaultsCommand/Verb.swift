@@ -6,7 +6,7 @@ enum Verb: String, CaseIterable {
   case explain, watch, apply, synchronize, suites, profiles, cloud, history, undo, record, diff
   case declared, undeclare, check
   case importFrom = "import-from"
-  case describe, changed, lint, schema, complete, gsettings
+  case describe, changed, lint, schema, complete, gsettings, effects
 
   /// Creates the verb with the name, without regard to case; `remove` is `delete`, and `--help` and
   /// `-h` are `help`.
@@ -53,10 +53,10 @@ enum Verb: String, CaseIterable {
     case .write: ["--path", "--sync", "--force"]
     case .delete, .deleteAll: ["--path", "--sync"]
     case .rename: ["--sync", "--force"]
-    case .import: ["--sync", "--force"]
+    case .import: ["--sync", "--force", "--rules"]
     case .find, .domains, .watch: ["--apple-text"]
     case .explain: ["--apple-text", "--json", "--for"]
-    case .apply: ["--dry-run", "--apple-text", "--force"]
+    case .apply: ["--dry-run", "--apple-text", "--force", "--rules"]
     case .undeclare: ["--dry-run"]
     default: []
     }
@@ -76,13 +76,14 @@ enum Verb: String, CaseIterable {
     case .diff: return ["--place", "--all", "--json"]
     case .undo: return filters + ["--over", "--skip", "--dry-run"]
     case .record: return filters + ["--as"]
-    case .apply: return ["--as", "--merge", "--over", "--place", "--dry-run", "--force"]
+    case .apply: return ["--as", "--merge", "--over", "--place", "--dry-run", "--force", "--rules"]
     case .undeclare: return ["--place", "--dry-run"]
     case .declared: return ["--drift", "--json", "--place", "--for"]
     case .schema: return ["--into"]
     case .export: return ["--as", "--effective", "--global"]
     case .help: return ["--man"]
     case .profiles: return ["--effect", "--for"]
+    case .effects: return ["--json", "--over"]
     default: return []
     }
   }

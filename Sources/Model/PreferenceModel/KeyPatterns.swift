@@ -51,7 +51,7 @@ public struct KeyPatterns: Equatable, Sendable {
 
   /// Whether the text matches the pattern: each `*` takes as little as it can, and more where the
   /// rest does not match.
-  static func matches(_ text: ArraySlice<UInt8>, _ pattern: ArraySlice<UInt8>) -> Bool {
+  package static func matches(_ text: ArraySlice<UInt8>, _ pattern: ArraySlice<UInt8>) -> Bool {
     var (text, pattern) = (text, pattern)
     var retry: (text: ArraySlice<UInt8>, pattern: ArraySlice<UInt8>)?
     while !text.isEmpty || !pattern.isEmpty {

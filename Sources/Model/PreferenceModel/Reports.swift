@@ -18,6 +18,9 @@ public enum OwnerReport: Equatable, Sendable {
   /// Removes the values of a domain's keys, or of one key, from the history, durably: an integer,
   /// the number of records that had one. It changes something, unlike other reports.
   case forget(DomainName, Key?)
+  /// The rules that say what happens when a value changes, and how that went: an array of
+  /// dictionaries, as `EffectReport.values` returns them. An older owner does not know it.
+  case effects
   /// What a configuration profile with these bytes would do: a dictionary, as one of `profiles`.
   case check([UInt8])
 }

@@ -1,3 +1,4 @@
+import PreferenceEffects
 import PreferenceModel
 import PreferenceSearch
 import PropertyList
@@ -17,7 +18,7 @@ extension StoreControl {
       "effective": effective,
       "declared": declarations(in: nil),
       "search": searches, "explain": explanations, "describe": descriptions, "schemas": schemas,
-      "history": histories, "at": moments,
+      "history": histories, "at": moments, "effects": effects,
     ]
     let entries = listed.merging(own) { $1 }
     var root = ControlDirectory(entries)
@@ -84,6 +85,15 @@ extension StoreControl {
   }
 
   // MARK: - Reports
+
+  /// `effects`: the rules, and how each was last carried out. The owner asks the disk.
+  private var effects: ControlEntry {
+    ControlEntry { [owner] () throws(EngineError) in
+      guard case .array(let reports) = try owner.report(.effects) else { return nil }
+      let lines = EffectReport.lines(reports.compactMap(\.dictionary))
+      return .text(lines.map { $0 + "\n" }.joined())
+    }
+  }
 
   /// `search`: the search list of each domain.
   private var searches: ControlEntry {

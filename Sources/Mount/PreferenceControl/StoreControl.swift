@@ -13,7 +13,7 @@ import SystemCalls
 /// Threads: any. Calls wait as `ControlService` says. One lock, held for a look.
 public final class StoreControl: ControlService {
   let search: SearchEngine
-  private let owner: any ReportService
+  let owner: any ReportService
   private let layout: StoreLayout
   private let about: ValueDictionary
   let past: StoreHistory

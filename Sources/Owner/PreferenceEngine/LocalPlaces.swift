@@ -1,4 +1,5 @@
 import Glibc
+import PreferenceEffects
 import PreferenceModel
 import PreferenceSchemas
 import PreferenceStore
@@ -238,6 +239,8 @@ extension LocalPlaces {
       notifyObservers()
       return count
     case .profiles: return .array(store.lists.profileReports.map { .dictionary($0) })
+    case .effects:
+      return .array(try EffectReport.values(self, store.layout).map { .dictionary($0) })
     case .fragments: return .array(store.lists.fragmentReports.map { .dictionary($0) })
     case .check(let bytes): return .dictionary(store.lists.check(profile: bytes) ?? [:])
     }

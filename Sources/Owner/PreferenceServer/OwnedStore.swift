@@ -19,7 +19,7 @@ public final class OwnedStore: Sendable {
   public let places: LocalPlaces
   private let store: Store
   private let server: Server
-  private let cloud: CloudKeeper?
+  private let keepers: [ProgramKeeper]
   /// Whether the lists or the state lie on a home that is a mount of its own.
   private let isHomeMounted: Bool
   private let askers = BlockingThreads(name: "prefs-waiting", most: 3)
@@ -53,11 +53,13 @@ public final class OwnedStore: Sendable {
       let server = try Self.listen(places, surroundings, readOnly: readOnly, log)
       store.onRevival { [weak server] in server?.writeNote() }
       do throws(SystemError) {
-        if readOnly {
-          cloud = nil
-        } else {
-          cloud = try CloudKeeper(places, store: surroundings.userDirectory, log: log) {
-            [weak server] process in server?.setCompanion(process)
+        let programs: [KeptProgram] =
+          readOnly
+          ? []
+          : [.cloud(places, store: surroundings.userDirectory), .effects(places, layout)]
+        keepers = try programs.map { [places] program throws(SystemError) in
+          try ProgramKeeper(program, for: places, log: log) {
+            [weak server] process, isThere in server?.setCompanion(process, isThere)
           }
         }
       } catch {
@@ -146,7 +148,7 @@ public final class OwnedStore: Sendable {
   /// Ends every connection, saves every list and releases the lock, so that another process can own
   /// the store.
   public func close() {
-    cloud?.stop()
+    for keeper in keepers { keeper.stop() }
     server.stop()
     places.close()
     store.unlock()

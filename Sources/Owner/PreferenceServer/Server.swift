@@ -50,8 +50,8 @@ public final class Server: Sendable {
   private struct State {
     var connections: [Connection] = []
     var isStopping = false
-    /// The process that does not count as a client: it is there only because the owner is.
-    var companion: pid_t?
+    /// The processes that do not count as clients: they are there only because the owner is.
+    var companions: Set<pid_t> = []
     var idleSince = Instant.now
     /// Whether `idled` has been called since the last client left, or none ever was there.
     var isIdleTold = true
@@ -65,8 +65,8 @@ public final class Server: Sendable {
     /// When connections are accepted again, after the process had no descriptors left.
     var acceptAfter: Instant?
 
-    /// Whether no process but the companion is connected.
-    var hasNoClient: Bool { connections.allSatisfy { $0.process == companion } }
+    /// Whether no process but the companions is connected.
+    var hasNoClient: Bool { connections.allSatisfy { companions.contains($0.process) } }
   }
 
   /// Begins to serve.
@@ -119,7 +119,7 @@ public final class Server: Sendable {
   }
 
   /// Whether the owner runs a process of its own.
-  var hasCompanion: Bool { state.withLock { $0.companion != nil } }
+  var hasCompanion: Bool { state.withLock { !$0.companions.isEmpty } }
 
   /// Has the body called, by the server's thread, each time when a client has left and there has
   /// been none for a second since.
@@ -145,9 +145,13 @@ public final class Server: Sendable {
   /// other thread up.
   private static let idlePause: Int64 = 1000
 
-  /// Sets the process that does not count as a client for `idleSince`, because the owner runs it
-  /// itself; nil: every process counts.
-  func setCompanion(_ process: pid_t?) { state.withLock { $0.companion = process } }
+  /// Notes a process that does not count as a client for `idleSince`, because the owner runs it
+  /// itself, or that it has ended.
+  func setCompanion(_ process: pid_t, _ isThere: Bool) {
+    state.withLock { state in
+      if isThere { state.companions.insert(process) } else { state.companions.remove(process) }
+    }
+  }
 
   /// Has the body called once, by any thread, when the store is given up.
   func whenGivenUp(_ body: @escaping @Sendable () -> Void) {
@@ -322,7 +326,7 @@ public final class Server: Sendable {
       state.connections.removeAll { connection in ended.contains { $0 === connection } }
       state.freeIndices += indices
       places.noteClients(state.connections.count)
-      if ended.contains(where: { $0.process != state.companion }), state.hasNoClient {
+      if ended.contains(where: { !state.companions.contains($0.process) }), state.hasNoClient {
         (state.idleSince, state.isIdleTold) = (.now, false)
       }
     }

@@ -165,7 +165,7 @@ import Testing
     let author = Author(number: 9)
     let requests: [Request] = [
       .mount(author, claims: ["d/K", "d/é", "d/e\u{301}"]), .claim("d/K", author),
-      .release("d/K", author),
+      .release("d/K", author), .report(.effects),
     ]
     for request in requests {
       let frame = try frame(lengthened(request.frame(77)))

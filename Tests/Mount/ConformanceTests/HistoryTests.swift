@@ -488,6 +488,7 @@ import Testing
           describe
           domains
           effective
+          effects
           explain
           history
           places

@@ -6,7 +6,7 @@ _defaults() {
   # The words after the options: the verb, the domain, the key and so on.
   for ((i = 1; i < COMP_CWORD; i++)); do
     case ${COMP_WORDS[i]} in
-      -currentHost|--apple-text|--json|--plist|--path|--sync|--dry-run|--force|--effective|--global|--all|--over|--skip|--merge|--drift|--effect) ;;
+      -currentHost|--apple-text|--json|--plist|--path|--sync|--dry-run|--force|--effective|--global|--all|--over|--skip|--merge|--drift|--effect|--rules) ;;
       -host|-app|--for|--at|--as|--since|--until|--by|--via|--place|--into) ((i++)) ;;
       *) words+=("${COMP_WORDS[i]//[\\\"\']/}") ;;
     esac
@@ -22,6 +22,7 @@ _defaults() {
         cloud) candidates=$'status\nlogin\nlogout\nadd\nremove\nsync\nlog\nrestore' ;;
         schema) candidates=$'swift\nmarkdown\njson\nimport' ;;
         gsettings) candidates=$'on\noff' ;;
+        effects) candidates=$'run\ncheck' ;;
         import-from) candidates=$'dconf\ngsettings' ;;
         apply|lint|check) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
         *) candidates=$(printf '%s\n' -g; prefs complete domains 2>/dev/null) ;;
@@ -31,6 +32,7 @@ _defaults() {
         read|read-type|write|rename|delete|explain|watch|describe|history)
           candidates=$(prefs complete keys "${words[1]}" 2>/dev/null) ;;
         schema) candidates=$(prefs complete domains 2>/dev/null) ;;
+        effects) candidates=$(prefs complete keys prefsfs.effects 2>/dev/null) ;;
         import|export|apply|lint|check) compopt -o filenames; COMPREPLY=($(compgen -f -- "$word")); return ;;
       esac ;;
     *)

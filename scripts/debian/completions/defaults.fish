@@ -14,7 +14,7 @@ function __defaults_words
         end
         switch $word
             case -currentHost --apple-text --json --plist --path --sync --dry-run --force --effective \
-                    --global --all --over --skip --merge --drift --effect
+                    --global --all --over --skip --merge --drift --effect --rules
             case -host -app --for --at --as --since --until --by --via --place --into
                 set skip 1
             case '*'
@@ -48,6 +48,8 @@ function __defaults_candidates
                     printf '%s\n' swift markdown json import
                 case gsettings
                     printf '%s\n' on off
+                case effects
+                    printf '%s\n' run check
                 case import-from
                     printf '%s\n' dconf gsettings
                 case '*'
@@ -60,6 +62,8 @@ function __defaults_candidates
                     prefs complete keys $words[2] 2>/dev/null
                 case schema
                     prefs complete domains 2>/dev/null
+                case effects
+                    prefs complete keys prefsfs.effects 2>/dev/null
             end
         case '*'
             if test $words[1] = write

@@ -7,7 +7,7 @@ _defaults_words() {
   # The words after the options: the verb, the domain, the key and so on.
   for ((i = 2; i < CURRENT; i++)); do
     case ${words[i]} in
-      -currentHost|--apple-text|--json|--plist|--path|--sync|--dry-run|--force|--effective|--global|--all|--over|--skip|--merge|--drift|--effect) ;;
+      -currentHost|--apple-text|--json|--plist|--path|--sync|--dry-run|--force|--effective|--global|--all|--over|--skip|--merge|--drift|--effect|--rules) ;;
       -host|-app|--for|--at|--as|--since|--until|--by|--via|--place|--into) ((i++)) ;;
       *) words_+=("${(Q)words[i]}") ;;
     esac
@@ -22,6 +22,7 @@ _defaults_words() {
         cloud) candidates=(status login logout add remove sync log restore) ;;
         schema) candidates=(swift markdown json import) ;;
         gsettings) candidates=(on off) ;;
+        effects) candidates=(run check) ;;
         import-from) candidates=(dconf gsettings) ;;
         apply|lint|check) _files; return ;;
         *) candidates=(-g ${(f)"$(prefs complete domains 2>/dev/null)"}) ;;
@@ -31,6 +32,7 @@ _defaults_words() {
         read|read-type|write|rename|delete|explain|watch|describe|history)
           candidates=(${(f)"$(prefs complete keys "${words_[2]}" 2>/dev/null)"}) ;;
         schema) candidates=(${(f)"$(prefs complete domains 2>/dev/null)"}) ;;
+        effects) candidates=(${(f)"$(prefs complete keys prefsfs.effects 2>/dev/null)"}) ;;
         import|export|apply|lint|check) _files; return ;;
       esac ;;
     *)

@@ -12,6 +12,9 @@ enum Import {
     let path = try arguments.removeNext()
     try arguments.end()
     let (values, format) = try list(path)
+    if target.domain == .effects {
+      try RuleConsent.require(values, arguments.options.allowsRules, "import \(path)")
+    }
     try target.makeDirectory()
     try target.writing { () throws(EngineError) in
       let view = try DomainView(target)
@@ -155,7 +158,7 @@ extension Import {
       The list may be XML, binary, JSON or an old-style property list. Keys that it
       does not have stay as they are.
       """,
-    options: [VerbManual.synchronous, VerbManual.force],
+    options: [VerbManual.synchronous, VerbManual.force, VerbManual.rules],
     example: """
       $ prefs import com.example.editor editor.plist
       $ echo '{"TabWidth": 8}' | prefs import com.example.editor -

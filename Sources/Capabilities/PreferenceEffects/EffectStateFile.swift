@@ -1,0 +1,84 @@
+import Glibc
+import PreferenceModel
+import PropertyList
+import StoreAccess
+import SystemCalls
+
+/// The file of an `EffectState`, and the locks beside it, in `effects` of the state directory.
+///
+/// Promises: what `update` has changed is on the disk when it returns. The file is replaced in one
+/// step. One that is missing, damaged or of another machine stands for a machine on which no rule
+/// has been carried out.
+///
+/// Threads: any, and several processes. Calls wait for a disk. Lock: flock(2) of `state.lock`, which
+/// is held while the file is replaced.
+public struct EffectStateFile: Sendable {
+  private let directory: String
+  private let host: String
+
+  /// The largest file that is read, in bytes.
+  private static let largest = 1 << 28
+
+  /// Finds the file of a store.
+  public init(_ layout: StoreLayout) {
+    self.init(directory: layout.stateDirectory + "/effects", host: layout.hostIdentifier)
+  }
+
+  package init(directory: String, host: String) {
+    (self.directory, self.host) = (directory, host)
+  }
+
+  private var path: String { directory + "/state" }
+
+  /// What the file says; nil: nothing. Throws where it cannot be read.
+  public func read() throws(SystemError) -> EffectState? {
+    let bytes = try Files.regularContents(path, limit: Self.largest)
+    return bytes.flatMap { EffectState($0, host: host) }
+  }
+
+  /// Changes the state, and saves it durably if that has changed something, or there was none.
+  @discardableResult
+  public func update(_ body: (inout EffectState) -> Void) throws(SystemError) -> EffectState {
+    try Files.makeDirectories(directory, mode: 0o700)
+    let lock = try self.lock("state.lock", waiting: true)
+    defer { lock?.unlock() }
+    let old = try read()
+    var state = old ?? EffectState()
+    body(&state)
+    if state != old { try save(state) }
+    return state
+  }
+
+  private func save(_ state: EffectState) throws(SystemError) {
+    let new = path + ".new"
+    try Files.remove(new)
+    do throws(SystemError) {
+      let file = try Descriptor(opening: new, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
+      try file.write(state.bytes(host: host))
+      try file.synchronize()
+      try Files.rename(new, to: path)
+      try Files.synchronizeDirectory(directory)
+    } catch {
+      unlink(new)
+      throw error
+    }
+  }
+
+  /// Takes the lock with which one process at a time carries out rules by itself.
+  /// - Returns: nil where another process has it, and `waiting` is false.
+  public func lockServing(waiting: Bool) throws(SystemError) -> Descriptor? {
+    try lock("serving.lock", waiting: waiting)
+  }
+
+  /// Takes the lock with which one process at a time carries out the rule. Waits.
+  public func lock(rule name: String) throws(SystemError) -> Descriptor? {
+    try lock("rule-\(StableHash.text(of: name.utf8)).lock", waiting: true)
+  }
+
+  private func lock(_ name: String, waiting: Bool) throws(SystemError) -> Descriptor? {
+    try Files.makeDirectories(directory, mode: 0o700)
+    let file = try Descriptor(opening: "\(directory)/\(name)", O_RDWR | O_CREAT)
+    guard try file.lockExclusively(waiting: waiting) else { return nil }
+    return file
+  }
+}

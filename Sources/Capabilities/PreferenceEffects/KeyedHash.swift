@@ -1,0 +1,121 @@
+import PropertyList
+
+/// A keyed hash of 128 bits (SipHash-2-4-128): who does not have the key can neither tell from it
+/// what was hashed, nor find two inputs with the same hash.
+public struct Digest: Hashable, Sendable {
+  let low, high: UInt64
+
+  /// The 16 bytes.
+  package var bytes: [UInt8] {
+    [low, high].flatMap { word in (0..<8).map { UInt8(truncatingIfNeeded: word >> (8 * $0)) } }
+  }
+
+  /// Creates a digest from its 16 bytes; nil for another number of bytes.
+  package init?(_ bytes: [UInt8]) {
+    guard bytes.count == 16 else { return nil }
+    low = Self.word(bytes, 0)
+    high = Self.word(bytes, 8)
+  }
+
+  /// The little-endian number at the offset. Missing bytes are zero.
+  private static func word(_ bytes: [UInt8], _ offset: Int) -> UInt64 {
+    var word: UInt64 = 0
+    for index in 0..<8 where offset + index < bytes.count {
+      word |= UInt64(bytes[offset + index]) << (8 * index)
+    }
+    return word
+  }
+
+  /// Hashes the bytes.
+  /// - Parameter key: 16 bytes.
+  package init(of bytes: [UInt8], key: Digest) {
+    var state = State(key)
+    let whole = bytes.count / 8 * 8
+    for offset in stride(from: 0, to: whole, by: 8) { state.absorb(Self.word(bytes, offset)) }
+    let length = UInt64(truncatingIfNeeded: bytes.count) << 56
+    state.absorb(Self.word(Array(bytes[whole...]), 0) | length)
+    state.v2 ^= 0xEE
+    low = state.finish()
+    state.v1 ^= 0xDD
+    high = state.finish()
+  }
+
+  private struct State {
+    var v0, v1, v2, v3: UInt64
+
+    init(_ key: Digest) {
+      v0 = 0x736F_6D65_7073_6575 ^ key.low
+      v1 = 0x646F_7261_6E64_6F6D ^ key.high ^ 0xEE
+      v2 = 0x6C79_6765_6E65_7261 ^ key.low
+      v3 = 0x7465_6462_7974_6573 ^ key.high
+    }
+
+    private static func rotated(_ word: UInt64, _ count: UInt64) -> UInt64 {
+      word << count | word >> (64 - count)
+    }
+
+    private mutating func mix() {
+      v0 &+= v1
+      v1 = Self.rotated(v1, 13) ^ v0
+      v0 = Self.rotated(v0, 32)
+      v2 &+= v3
+      v3 = Self.rotated(v3, 16) ^ v2
+      v0 &+= v3
+      v3 = Self.rotated(v3, 21) ^ v0
+      v2 &+= v1
+      v1 = Self.rotated(v1, 17) ^ v2
+      v2 = Self.rotated(v2, 32)
+    }
+
+    mutating func absorb(_ word: UInt64) {
+      v3 ^= word
+      mix()
+      mix()
+      v0 ^= word
+    }
+
+    mutating func finish() -> UInt64 {
+      for _ in 0..<4 { mix() }
+      return v0 ^ v1 ^ v2 ^ v3
+    }
+  }
+}
+
+extension Value {
+  /// Appends bytes that are the same for equal values, and for no others.
+  package func appendCanonical(to bytes: inout [UInt8]) {
+    switch self {
+    case .string(let text): bytes.append(1, counted: Array(text.utf8))
+    case .integer(let number): bytes.append(2, counted: Array(number.description.utf8))
+    case .real(let number): bytes.append(3, number: number.bitPattern)
+    case .single(let number): bytes.append(4, number: UInt64(number.bitPattern))
+    case .boolean(let isTrue): bytes.append(5, number: isTrue ? 1 : 0)
+    case .date(let time): bytes.append(6, number: time.seconds.bitPattern)
+    case .data(let data): bytes.append(7, counted: data)
+    case .uid(let number): bytes.append(8, number: number)
+    case .array(let items):
+      bytes.append(9, number: UInt64(items.count))
+      for item in items { item.appendCanonical(to: &bytes) }
+    case .dictionary(let entries):
+      bytes.append(10, number: UInt64(entries.count))
+      for entry in entries.sorted(by: { $0.key < $1.key }) {
+        bytes.append(1, counted: Array(entry.key.string.utf8))
+        entry.value.appendCanonical(to: &bytes)
+      }
+    }
+  }
+}
+
+extension [UInt8] {
+  /// Appends a kind and a number.
+  fileprivate mutating func append(_ kind: UInt8, number: UInt64) {
+    append(kind)
+    for place in 0..<8 { append(UInt8(truncatingIfNeeded: number >> (8 * place))) }
+  }
+
+  /// Appends a kind, a length and that many bytes.
+  fileprivate mutating func append(_ kind: UInt8, counted content: [UInt8]) {
+    append(kind, number: UInt64(content.count))
+    self += content
+  }
+}
