@@ -169,6 +169,8 @@ let package = Package(
         "PreferenceEffects", "PreferenceClient", "PreferenceHistory", "PreferenceSearch",
         "StoreAccess",
       ] + model),
+    // 1: grids of cells and the terminal that shows them
+    module("Commands/TerminalScreen", ["SystemCalls", "CLinux"]),
     // 6: the verbs of `defaults`
     module(
       "Commands/DefaultsCommand",
@@ -283,6 +285,7 @@ let package = Package(
         "DefaultsCommand", "PreferenceHistory", "PreferenceSchemas", "Support", "defaults",
         "prefsd",
       ] + model),
+    tests("Commands/TerminalScreenTests", ["TerminalScreen"]),
     tests("Commands/PlutilCommandTests", ["PlutilCommand", "PropertyList", "Support", "plutil"]),
     tests(
       "Client/PreferencesTests",

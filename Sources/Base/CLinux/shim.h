@@ -26,6 +26,7 @@
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 #include <sys/xattr.h>
+#include <termios.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -287,6 +288,48 @@ static inline void prefsfs_tell_of_crashes(int socket_, unsigned int word) {
   action.sa_flags = (int)(SA_RESETHAND | SA_NODEFER);
   for (unsigned int i = 0; i < sizeof numbers / sizeof *numbers; i++)
     sigaction(numbers[i], &action, NULL);
+}
+
+// What a terminal is given back when this process ends: its settings and some bytes. A process that
+// crashes gives them back too; then the signal has its default effect.
+struct prefsfs_terminal {
+  int descriptor;  // -1: there is nothing to give back.
+  unsigned int count;
+  char bytes[256];
+  struct termios settings;
+};
+static inline struct prefsfs_terminal *prefsfs_terminal(void) {
+  static struct prefsfs_terminal saved = {.descriptor = -1};
+  return &saved;
+}
+static inline void prefsfs_restore_terminal(void) {
+  struct prefsfs_terminal *saved = prefsfs_terminal();
+  int descriptor = __atomic_exchange_n(&saved->descriptor, -1, __ATOMIC_SEQ_CST);
+  if (descriptor < 0) return;
+  ssize_t written = write(descriptor, saved->bytes, saved->count);
+  (void)written;
+  tcsetattr(descriptor, TCSANOW, &saved->settings);
+}
+static inline void prefsfs_restore_handler(int number) {
+  prefsfs_restore_terminal();
+  raise(number);
+}
+static inline void prefsfs_restore_after_crashes(void) {
+  static const int numbers[] = {SIGSEGV, SIGBUS, SIGILL, SIGTRAP, SIGFPE, SIGABRT};
+  struct sigaction action = {0};
+  action.sa_handler = prefsfs_restore_handler;
+  action.sa_flags = (int)(SA_RESETHAND | SA_NODEFER);
+  for (unsigned int i = 0; i < sizeof numbers / sizeof *numbers; i++)
+    sigaction(numbers[i], &action, NULL);
+}
+// ioctl(2), which Swift cannot call: how many rows and columns a terminal has. Returns 0, or -1.
+static inline int prefsfs_terminal_size(int descriptor, unsigned short *rows,
+                                        unsigned short *columns) {
+  struct winsize size = {0};
+  if (ioctl(descriptor, TIOCGWINSZ, &size) != 0) return -1;
+  *rows = size.ws_row;
+  *columns = size.ws_col;
+  return 0;
 }
 
 // unshare(2): gives the calling thread a descriptor table of its own, with all present descriptors.
