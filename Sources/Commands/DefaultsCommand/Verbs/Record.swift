@@ -1,4 +1,5 @@
 import Glibc
+import PreferenceDeclarations
 import PreferenceHistory
 import PreferenceModel
 import PropertyList

@@ -1,11 +1,10 @@
-import PreferenceDeclarations
 import PreferenceHistory
 import PreferenceModel
 import PropertyList
 import SystemCalls
 
-/// How `record` prints changes.
-enum RecordedForm: String, CaseIterable {
+/// How changes are written down, so that they can be made again: `defaults record` prints them so.
+package enum RecordedForm: String, CaseIterable {
   /// Lines for a shell.
   case commands
   /// A document for `prefs apply`.
@@ -17,7 +16,7 @@ enum RecordedForm: String, CaseIterable {
   case profile
 
   /// The text that makes the changes again, and the keys of which it does not.
-  func text(of changes: [NetChange]) -> (text: String, rest: [RecordedKey]) {
+  package func text(of changes: [NetChange]) -> (text: String, rest: [RecordedKey]) {
     let changes = Self.ordered(changes)
     switch self {
     case .commands:
@@ -163,7 +162,7 @@ enum RecordedForm: String, CaseIterable {
 extension NetChange {
   /// The words of the command that makes the change again; nil where there is none: the value is
   /// not kept, or the place is not one of `defaults`.
-  fileprivate var command: [String]? {
+  package var command: [String]? {
     let location = key.location
     guard [.user, .host, .cloud].contains(location.place), after.isKnown else { return nil }
     let words = ["defaults"] + (location.place == .host ? ["-currentHost"] : [])
@@ -223,7 +222,29 @@ extension Value {
 
 extension [String] {
   /// The words as a line of a shell.
-  fileprivate var shellLine: String { map(Self.quoted).joined(separator: " ") }
+  package var shellLine: String { map(Self.quoted).joined(separator: " ") }
+
+  /// The words as one line for bash, zsh and ksh, also where one has newlines: control characters,
+  /// and marks of direction, are escapes in `$'..'`. So it can be pasted, and printed to a terminal.
+  package var printableShellLine: String {
+    map { word in
+      let isPrintable = word.printable().utf8.count == word.utf8.count
+      return isPrintable
+        ? Self.quoted(word) : "$'" + word.unicodeScalars.map(Self.escaped).joined() + "'"
+    }.joined(separator: " ")
+  }
+
+  private static func escaped(_ scalar: Unicode.Scalar) -> String {
+    switch scalar {
+    case "\n": return "\\n"
+    case "\t": return "\\t"
+    case "'", "\\": return "\\\(scalar)"
+    default:
+      let text = String(scalar)
+      if text.printable() == text { return text }
+      return text.utf8.map { "\\x" + [$0].hexadecimal }.joined()
+    }
+  }
 
   /// Byte by byte: a quote and a combining mark behind it are one character.
   private static func quoted(_ text: String) -> String {

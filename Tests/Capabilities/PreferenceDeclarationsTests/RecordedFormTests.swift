@@ -1,11 +1,10 @@
 import Foundation
+import PreferenceDeclarations
 import PreferenceHistory
 import PreferenceModel
 import PropertyList
 import SystemCalls
 import Testing
-
-@testable import DefaultsCommand
 
 @Suite("Forms of recorded changes") struct RecordedFormTests {
   private func changes(_ value: Value) -> [NetChange] {
@@ -31,6 +30,17 @@ import Testing
     let output = pipe.fileHandleForReading.readDataToEndOfFile()
     process.waitUntilExit()
     #expect([UInt8](output) == Array(text.utf8))
+  }
+
+  static let lines: [(text: String, word: String)] = [
+    ("plain", "plain"), ("two words", "'two words'"), ("it's", "'it'\\''s'"), ("a\nb", "$'a\\nb'"),
+    ("\u{1B}[31m", "$'\\x1b[31m'"), ("\u{9B}'\\", "$'\\xc2\\x9b\\'\\\\'"),
+    ("\u{202E}x", "$'\\xe2\\x80\\xaex'"),
+  ]
+
+  @Test("a line that is printed has no control characters", arguments: lines.indices)
+  func line(_ index: Int) {
+    #expect([Self.lines[index].text].printableShellLine == Self.lines[index].word)
   }
 
   @Test("a text with NUL is left out of commands")
