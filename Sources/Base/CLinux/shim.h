@@ -332,6 +332,13 @@ static inline int prefsfs_terminal_size(int descriptor, unsigned short *rows,
   return 0;
 }
 
+// memmem(3), which string.h declares for _GNU_SOURCE only: where a text is in another; -1: nowhere.
+static inline long prefsfs_find_bytes(const void *all, size_t count, const void *part, size_t size) {
+  extern void *memmem(const void *, size_t, const void *, size_t);
+  const char *found = memmem(all, count, part, size);
+  return found ? found - (const char *)all : -1;
+}
+
 // unshare(2): gives the calling thread a descriptor table of its own, with all present descriptors.
 static inline int prefsfs_unshare_descriptors(void) {
   return (int)syscall(SYS_unshare, 0x400 /* CLONE_FILES */);

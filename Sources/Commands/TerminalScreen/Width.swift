@@ -41,6 +41,11 @@ package enum Width {
     cells(of: text, isASCII: isASCII).reduce(0) { $0 + $1.width }
   }
 
+  /// A text as `Grid.put` shows it, for a line that is not of a grid.
+  package static func shown(_ text: String, isASCII: Bool) -> String {
+    cells(of: text, isASCII: isASCII).map(\.text).joined()
+  }
+
   /// The most bytes of a cell: further marks on one character are left out.
   private static let mostBytes = 15
 

@@ -1,0 +1,54 @@
+import Glibc
+import PreferenceHistory
+import PreferenceModel
+import SystemCalls
+import TerminalScreen
+
+/// What the command line of the browser says.
+package struct BrowserOptions: Sendable {
+  /// The only domain that is shown; nil: all.
+  package var domain: DomainName?
+  /// The moment whose values are shown, read only; nil: the present.
+  package var moment: HistoryMoment?
+  /// The user whose preferences root looks at, read only; nil: its own.
+  package var user: String?
+  /// The only place that is shown and changed; nil: what programs read.
+  package var place: Place?
+  /// Whether keys are a numbered list with a prompt, for screen readers, logs and slow lines. So it
+  /// is, too, wherever the terminal cannot move its cursor.
+  package var isPlain = false
+
+  /// All keys of this user, as they are.
+  package init() {}
+}
+
+/// The browser of preferences: all keys in a terminal.
+package enum Browser {
+  /// Runs the browser until the user leaves it. Standard input and output are the terminal; of the
+  /// plain form they may be anything. What the user wants printed is written to standard output at
+  /// the end, and errors go to standard error. Blocks.
+  ///
+  /// The terminal is given back as it was, also after a signal or a crash.
+  /// - Returns: the exit status: 0; 1 if the preferences cannot be read; 128 and a signal's number
+  ///   that has ended it.
+  package static func run(_ options: BrowserOptions) -> Int32 {
+    do throws(EngineError) {
+      let store = try BrowserStore(options)
+      if options.isPlain || !Terminal.canShow() { return PlainSession(store).run() }
+      return try EngineError.wrapping { () throws(SystemError) in try Session(store).run() }
+    } catch {
+      write("prefs: could not show the preferences: \(error)".printable() + "\n", to: 2)
+      return 1
+    }
+  }
+
+  /// Writes a text to a standard stream; what the stream does not take is lost.
+  static func write(_ text: String, to stream: CInt = 1) {
+    var rest = Array(text.utf8)[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { Glibc.write(stream, $0.baseAddress, $0.count) }
+      if count < 0, Errno.current != .interrupted { return }
+      rest = rest.dropFirst(max(count, 0))
+    }
+  }
+}

@@ -1,0 +1,83 @@
+/// The rows in the order of their names, and those that the filter shows, the best ones first.
+struct EntryTable: Sendable {
+  /// All rows, by domain and key.
+  private(set) var all: [Entry] = []
+  /// The positions of those that are shown.
+  private(set) var shown: [Int32] = []
+  private(set) var query = Query("")
+
+  var count: Int { shown.count }
+
+  /// The row at a position of what is shown; nil: there is none.
+  func row(_ position: Int) -> Entry? {
+    shown.indices.contains(position) ? all[Int(shown[position])] : nil
+  }
+
+  /// The row of a key. Cost: a binary search.
+  subscript(id: EntryID) -> Entry? {
+    let index = index(of: id)
+    return index < all.count && all[index].id == id ? all[index] : nil
+  }
+
+  /// Where a key is among those that are shown. Cost: O(what is shown).
+  func position(of id: EntryID) -> Int? {
+    let index = Int32(clamping: index(of: id))
+    guard Int(index) < all.count, all[Int(index)].id == id else { return nil }
+    return shown.firstIndex(of: index)
+  }
+
+  /// Where a key is, or would be, among all.
+  private func index(of id: EntryID) -> Int {
+    var (low, high) = (0, all.count)
+    while low < high {
+      let middle = (low + high) / 2
+      if all[middle].id < id { low = middle + 1 } else { high = middle }
+    }
+    return low
+  }
+
+  /// Shows what fits a query. Cost: O(rows), or of what is shown if the query narrows the last one.
+  mutating func filter(_ new: Query) {
+    let isWithin = new.narrows(query)
+    query = new
+    show(isWithin ? shown.sorted() : Array(Int32(0)..<Int32(clamping: all.count)))
+  }
+
+  private mutating func show(_ candidates: [Int32]) {
+    if query.isEmpty { return shown = candidates }
+    var ranked = Array(repeating: [Int32](), count: Query.ranks)
+    for index in candidates {
+      if let rank = query.rank(of: all[Int(index)]) { ranked[rank].append(index) }
+    }
+    shown = ranked.flatMap { $0 }
+  }
+
+  /// Adds rows, replaces those of the same keys, and removes others. Cost: O(rows).
+  mutating func merge(_ new: [Entry], removing gone: [EntryID] = []) {
+    var added: [Entry] = []
+    for entry in new {
+      let index = index(of: entry.id)
+      if index < all.count, all[index].id == entry.id {
+        all[index] = entry
+      } else {
+        added.append(entry)
+      }
+    }
+    if !gone.isEmpty {
+      let gone = Set(gone)
+      all.removeAll { gone.contains($0.id) }
+    }
+    if !added.isEmpty {
+      // Most come in order, behind what is there.
+      all += added
+      all.sort { $0.id < $1.id }
+    }
+    show(Array(Int32(0)..<Int32(clamping: all.count)))
+  }
+
+  /// Marks exactly these keys. Cost: O(rows).
+  mutating func mark(_ mark: Entry.Marks, _ keys: Set<EntryID>) {
+    for index in all.indices { all[index].set(mark, keys.contains(all[index].id)) }
+    if !query.isEmpty { show(Array(Int32(0)..<Int32(clamping: all.count))) }
+  }
+}

@@ -1,0 +1,91 @@
+import PreferenceDeclarations
+import PropertyList
+import TerminalScreen
+
+/// A list of things to choose from, which a typed text narrows.
+struct Menu: Equatable, Sendable {
+  /// What a choice does.
+  enum Action: Equatable, Sendable {
+    case set(Subject, Value)
+    /// Another value than the ones of the menu is typed.
+    case type(Subject)
+    case undo(EntryID, UInt64)
+    case export([EntryID], RecordedForm)
+    /// Nothing: the menu is read.
+    case none
+  }
+
+  struct Item: Equatable, Sendable {
+    let text: String
+    let action: Action
+  }
+
+  let title: String
+  let items: [Item]
+  private(set) var line = LineEditor()
+  private(set) var chosen: Int
+
+  init(_ title: String, _ items: [Item], chosen: Int = 0) {
+    (self.title, self.items, self.chosen) = (title, items, chosen)
+  }
+
+  /// The items that have every word of the line.
+  var shown: [Item] {
+    let words = line.text.lowercased().split(separator: " ")
+    return items.filter { item in
+      let text = item.text.lowercased()
+      return words.allSatisfy { text.contains($0) }
+    }
+  }
+
+  /// What the chosen item does; nil: nothing fits the line.
+  var action: Action? {
+    let shown = shown
+    return shown.indices.contains(chosen) ? shown[chosen].action : nil
+  }
+
+  /// Moves, or narrows the items.
+  mutating func handle(_ input: Input) {
+    switch input {
+    case .key(.down), .control("n"), .wheel(isUp: false), .key(.tab): move(1)
+    case .key(.up), .control("p"), .wheel(isUp: true), .key(.backTab): move(-1)
+    case .key(.pageDown): move(10)
+    case .key(.pageUp): move(-10)
+    default: if line.handle(input) { chosen = 0 }
+    }
+  }
+
+  private mutating func move(_ count: Int) {
+    chosen = max(min(chosen + count, shown.count - 1), 0)
+  }
+
+  /// What the keys do.
+  static let help: Menu = {
+    var lines = [
+      "type            finds keys: names, titles, descriptions, values, in any order",
+      "Down, Tab       to the list, where letters are commands; / and Tab lead back",
+      "Enter           changes the value: a boolean toggles, the others are typed or chosen",
+      "j k g G         down, up, to the first, to the last; so do the arrows, Home and End",
+      "Ctrl-N Ctrl-P   down, up, also in the filter; PageDown, PageUp, the mouse's wheel",
+      "e               changes the value in $EDITOR",
+      "Delete, d       removes the value from where it is set",
+      "u               takes back the last change that was made here",
+      "U               takes back a change of the key, chosen from its history",
+      "Space           marks the key",
+      "x               the marked keys as commands, declaration, Ansible or profile",
+      "y               copies the line that is shown; it is printed at the end, too",
+      "r               shows a secret, or hides it again",
+      "Ctrl-A Ctrl-E   in a line: to its beginning, to its end; Ctrl-U Ctrl-K Ctrl-W cut, Ctrl-Y pastes",
+      "Escape          gives up; in the list: to the filter; in the filter: empties it",
+      "Ctrl-L          draws the screen again",
+      "Ctrl-Z          stops; fg comes back",
+      "q, Ctrl-C       leave",
+    ]
+    lines += Query.narrowings.map { narrowing in
+      let blanks = String(repeating: " ", count: max(16 - narrowing.word.count, 1))
+      return narrowing.word + blanks + "only keys of which this is true: \(narrowing.meaning)"
+    }
+    lines.append("@domain:NAME    only domains with this in their names")
+    return Menu("Keys", lines.map { Item(text: $0, action: .none) })
+  }()
+}
