@@ -215,6 +215,8 @@ let package = Package(
     // A client of a store, as a program for tests.
     helper(
       "prefs-probe", "Probe", ["PreferenceClient", "PreferenceSearch", "StoreAccess"] + model),
+    // The browser as a program of its own, for tests.
+    helper("browse", "Browse", ["PreferenceBrowser", "PreferenceHistory", "PreferenceModel"]),
     // A program that uses the library, for tests.
     helper("prefs-sample", "Sample", ["Preferences"]),
     // Many hosts and a real etcd, for scripts/cloud-test.
@@ -293,6 +295,9 @@ let package = Package(
         "prefsd",
       ] + model),
     tests("Commands/TerminalScreenTests", ["TerminalScreen"]),
+    tests(
+      "Commands/PreferenceBrowserTests",
+      ["PreferenceBrowser", "TerminalScreen", "Support", "browse", "prefsd", "defaults"] + model),
     tests("Commands/PlutilCommandTests", ["PlutilCommand", "PropertyList", "Support", "plutil"]),
     tests(
       "Client/PreferencesTests",

@@ -34,6 +34,8 @@ package enum Browser {
   package static func run(_ options: BrowserOptions) -> Int32 {
     do throws(EngineError) {
       let store = try BrowserStore(options)
+      // From here on threads of their own ask file systems, and may wait.
+      CallWatch.end()
       if options.isPlain || !Terminal.canShow() { return PlainSession(store).run() }
       return try EngineError.wrapping { () throws(SystemError) in try Session(store).run() }
     } catch {

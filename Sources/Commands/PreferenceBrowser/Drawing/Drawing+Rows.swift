@@ -12,7 +12,7 @@ extension Drawing {
     init(_ width: Int) {
       let room = max(width - 3, 1)
       // A narrow screen has no domains, which stand below, and no rules.
-      let shares = width < 60 ? [0, 45, 33, 22, 0] : [26, 26, 22, 11, 15]
+      let shares = width < 60 ? [0, 45, 33, 22, 0] : [25, 25, 20, 13, 17]
       var start = 3
       var all: [(Int, Int)] = []
       for share in shares {

@@ -140,7 +140,10 @@ struct BrowserState: Sendable {
     guard isWaiting else { return [] }
     isWaiting = false
     var effects = body(&self)
+    let answer = message
     while !isWaiting, !queued.isEmpty { effects += handle(queued.removeFirst()) }
+    // What was typed before the answer was there has not answered it.
+    if message == nil { message = answer }
     return effects
   }
 

@@ -54,22 +54,18 @@ struct EntryTable: Sendable {
 
   /// Adds rows, replaces those of the same keys, and removes others. Cost: O(rows).
   mutating func merge(_ new: [Entry], removing gone: [EntryID] = []) {
-    var added: [Entry] = []
+    var added: [EntryID: Entry] = [:]
     for entry in new {
       let index = index(of: entry.id)
-      if index < all.count, all[index].id == entry.id {
-        all[index] = entry
-      } else {
-        added.append(entry)
-      }
+      let isThere = index < all.count && all[index].id == entry.id
+      if isThere { all[index] = entry } else { added[entry.id] = entry }
     }
     if !gone.isEmpty {
       let gone = Set(gone)
       all.removeAll { gone.contains($0.id) }
     }
     if !added.isEmpty {
-      // Most come in order, behind what is there.
-      all += added
+      all += added.values
       all.sort { $0.id < $1.id }
     }
     show(Array(Int32(0)..<Int32(clamping: all.count)))

@@ -1,3 +1,4 @@
+import PreferenceSchemas
 import PropertyList
 import SystemCalls
 
@@ -53,12 +54,8 @@ enum ValueLine {
     }
     let bytes = Array(line.utf8)
     if let value = Recogniser.value(of: bytes, kind: kind) { return .success(value) }
-    var recogniser = Recogniser(kind: kind)
-    recogniser.feed(bytes[...])
-    if case .impossible(let reason) = recogniser.judgement(of: bytes) {
-      return .failure(Refusal(sentence: reason))
-    }
-    return .failure(Refusal(sentence: "the text is not the whole of a value (\(kind.rawValue))"))
+    let form = kind == .date ? ", as in 2026-11-21T07:20:00Z" : ""
+    return .failure(Refusal(sentence: "the text is not \(kind.phrase)\(form)"))
   }
 
   private static func data(_ line: String) -> Result<Value, Refusal> {

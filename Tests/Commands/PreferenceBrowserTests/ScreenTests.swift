@@ -1,0 +1,217 @@
+import Foundation
+import PreferenceModel
+import PropertyList
+import Support
+import TerminalScreen
+import Testing
+
+@testable import PreferenceBrowser
+
+/// What states look like, at several sizes.
+@Suite("Screens of the browser") struct ScreenTests {
+  @Test("what a filter finds, and the first key below it")
+  func found() {
+    var state = Example.state()
+    state.type("tab")
+    _ = state.handle(.described(Example.details))
+    #expect(
+      state.screen == """
+         prefs                                                              3 of 4 keys
+         / tab
+        >  com.example.editor TabStyle           spaces         managed   forced
+           com.example.editor TabWidth           8              user      1 to 16
+           com.example.term   TabBar             true           schema
+
+
+
+
+
+
+
+
+        --------------------------------------------------------------------------------
+         TabStyle  Style of a tab                           string, one of spaces, tabs
+         What the Tab key inserts.
+         * managed   spaces    /etc/preferences/managed/com.example.editor.plist
+           user      tabs      ~/.config/com.example.editor.plist
+           2026-11-20T10:00:00Z (none) -> tabs  mount, /usr/bin/vim
+
+
+
+         prefs explain com.example.editor TabStyle
+         Down: the list   Enter: change   F1: help   Ctrl-C: leave
+        """)
+  }
+
+  @Test("a small screen has no domains")
+  func small() {
+    var state = Example.state(12, 40)
+    state.type("tab")
+    _ = state.handle(.described(Example.details))
+    #expect(
+      state.screen == """
+         prefs                      3 of 4 keys
+         / tab
+        >  TabStyle        spaces      managed
+           TabWidth        8           user
+           TabBar          true        schema
+
+        ----------------------------------------
+         TabStyle  Style of a tab  string, one ~
+         * managed   spaces    /etc/preferences~
+           user      tabs      ~/.config/com.ex~
+         prefs explain com.example.editor TabSt~
+         Down: the list   Enter: change   F1: h~
+        """)
+  }
+
+  @Test("a large screen has the same, with more room")
+  func large() {
+    var state = Example.state(60, 200)
+    state.type("tab")
+    _ = state.handle(.described(Example.details))
+    let rows = state.screen.split(separator: "\n", omittingEmptySubsequences: false)
+    #expect(rows.count == 60 && rows.allSatisfy { $0.count <= 200 })
+    #expect(rows[2].hasPrefix(">  com.example.editor") && rows[2].hasSuffix("forced"))
+    #expect(rows[37] == String(repeating: "-", count: 200)[...])
+    #expect(rows[38].hasSuffix("string, one of spaces, tabs"))
+    #expect(rows[40] == " * managed   spaces    /etc/preferences/managed/com.example.editor.plist")
+  }
+
+  @Test("a refused value stays where it was typed, with the reason below")
+  func refused() {
+    var state = Example.state()
+    state.type("tabw")
+    #expect(state.type(.key(.enter)) == [.open(Example.width)])
+    _ = state.handle(.opened(Example.integer()))
+    let line = state.screen.split(separator: "\n")
+    #expect(
+      line[line.count - 2]
+        == " TabWidth: 8                                                   integer, 1 to 16")
+    state.type(.control("u"), .text("x"), .key(.enter))
+    #expect(state.screen.contains(" TabWidth: x "))
+    #expect(state.screen.hasSuffix("\n refused: the text is not an integer"))
+    state.type(.control("u"))
+    state.type("17")
+    #expect(state.type(.key(.enter)) == [.set(Example.integer(), 17)])
+    state.type("4")
+    _ = state.handle(.refused("refused: 17 is more than 16"))
+    #expect(state.screen.contains(" TabWidth: 174 "))
+    #expect(state.screen.hasSuffix("\n refused: 17 is more than 16"))
+    state.type(.key(.escape))
+    #expect(state.mode == .filter && state.filter.text == "tabw")
+  }
+
+  @Test("an empty store, a store that is being read, and a filter that fits nothing say so")
+  func empty() {
+    #expect(Example.state(entries: []).screen.contains("\n   there are no preferences yet\n"))
+    let reading = BrowserState(Grid.Size(rows: 24, columns: 80))
+    #expect(reading.screen.contains("reading, 0 of 0 keys"))
+    var state = Example.state()
+    state.type("nothing")
+    #expect(state.screen.contains("0 of 4 keys") && state.screen.contains("\n   no key fits\n"))
+  }
+
+  @Test("menus: the help, which typing searches, and the values of a key")
+  func menus() {
+    var state = Example.state()
+    state.type(.key(.tab), .text("?"))
+    #expect(state.screen.contains("\n > type            finds keys"))
+    state.type("undo")
+    state.type(.control("u"))
+    state.type("history")
+    #expect(state.screen.contains("\n > U               takes back a change of the key"))
+    #expect(!state.screen.contains("finds keys"))
+    state.type(.key(.escape), .key(.enter))
+    let choices = [Subject.Choice(value: 2, text: "2"), Subject.Choice(value: 8, text: "8  wide")]
+    let subject = Example.integer(choices: choices)
+    _ = state.handle(.opened(subject))
+    #expect(state.screen.contains("\n   2\n > 8  wide\n   another one\n"))
+    #expect(state.type(.key(.up), .key(.enter)) == [.set(subject, 2)])
+  }
+
+  @Test("a question")
+  func question() {
+    let entry = Entry(Example.width, value: "8", source: "user", marks: [.set, .required])
+    var state = Example.state(entries: [entry])
+    state.type(.key(.tab), .key(.delete))
+    #expect(state.screen.contains(" The schema says that TabWidth is required. Remove it? y or n"))
+    #expect(state.type("n").isEmpty && state.mode == .list)
+    state.type(.key(.delete))
+    #expect(state.type("y") == [.remove(Example.width)])
+  }
+
+  @Test(
+    "read only: every change says why not", arguments: [Input.key(.enter), .text("d"), .text("u")])
+  func readOnly(_ input: Input) {
+    var state = Example.state(readOnly: "refused: this is the past")
+    state.type(.key(.tab))
+    #expect(state.type(input).isEmpty)
+    #expect(state.screen.hasPrefix(" prefs, read only "))
+    #expect(state.screen.hasSuffix("\n refused: this is the past"))
+  }
+
+  @Test("every size has a screen")
+  func sizes() {
+    for rows in 1...12 {
+      for columns in [1, 2, 3, 9, 30, 61] {
+        var state = Example.state(rows, columns)
+        state.type("t")
+        _ = state.handle(.described(Example.details))
+        let lines = state.screen.split(separator: "\n", omittingEmptySubsequences: false)
+        #expect(lines.count == rows && lines.allSatisfy { $0.count <= columns })
+      }
+    }
+  }
+
+  @Test("a secret is masked until it is asked for, also while it is typed")
+  func secret() {
+    let id = Example.entries[2].id
+    var state = Example.state()
+    state.type("token")
+    state.type(.key(.tab))
+    #expect(state.screen.contains(" (secret) "))
+    #expect(state.type("r") == [.reveal(id)])
+    _ = state.handle(.revealed(id, "abc"))
+    #expect(state.screen.contains(" abc "))
+    state.type("r")
+    #expect(!state.screen.contains(" abc "))
+    state.type(.key(.enter))
+    let subject = Subject(
+      id: id, value: "abc", location: .init(.user, Example.editor), expected: "abc", kind: .string,
+      rule: "string", isSecret: true)
+    _ = state.handle(.opened(subject))
+    state.type("new")
+    #expect(state.screen.contains("\n Token: *** ") && !state.screen.contains("new"))
+    #expect(state.type(.key(.enter)) == [.set(subject, "new")])
+  }
+
+  @Test("the picture in the README is what the browser shows")
+  func picture() throws {
+    var state = Example.state(12, 84)
+    state.type("tab")
+    _ = state.handle(.described(Example.details))
+    let page = try String(
+      contentsOf: Program.package.appendingPathComponent("README.md"), encoding: .utf8)
+    for line in state.screen.split(separator: "\n") { #expect(page.contains(line)) }
+  }
+
+  @Test("a keystroke costs little: at most 2 kB for another list; nothing where nothing changes")
+  func bytes() {
+    let entries = (0..<500).map { number in
+      Entry(
+        EntryID(DomainName("com.example.application\(number % 20)"), Key("Key\(number)")),
+        value: "value \(number * 7919)", source: "user", note: "0 to 100", marks: [.set, .modified])
+    }
+    var state = Example.state(entries: entries)
+    var old = Drawing.grid(of: state)
+    for text in ["1", "7", "3"] {
+      state.type(text)
+      let new = Drawing.grid(of: state)
+      #expect(new.difference(from: old, isColored: true).count <= 2048)
+      old = new
+    }
+    _ = state.handle(.changed([entries[0]], gone: []))
+    #expect(Drawing.grid(of: state).difference(from: old, isColored: true).isEmpty)
+  }
+}
