@@ -297,7 +297,10 @@ let package = Package(
     tests("Commands/TerminalScreenTests", ["TerminalScreen"]),
     tests(
       "Commands/PreferenceBrowserTests",
-      ["PreferenceBrowser", "TerminalScreen", "Support", "browse", "prefsd", "defaults"] + model),
+      [
+        "PreferenceBrowser", "PreferenceDeclarations", "PreferenceHistory", "PreferenceSearch",
+        "StoreAccess", "TerminalScreen", "Support", "browse", "prefsd", "defaults",
+      ] + model),
     tests("Commands/PlutilCommandTests", ["PlutilCommand", "PropertyList", "Support", "plutil"]),
     tests(
       "Client/PreferencesTests",

@@ -112,9 +112,10 @@ import Testing
   @Test("the terminal is as before after a signal, and after a crash")
   func signals() throws {
     try withScreen { screen, sandbox in
-      screen.type("'stty -g > before' Enter")
+      screen.type("'ulimit -c 0; stty -g > before' Enter")
       for signal in ["TERM", "INT", "HUP", "SEGV", "ABRT"] {
-        screen.type("'sh -c \"echo \\$\\$ > process; exec $B\"; stty -g > after; echo over' Enter")
+        screen.type(
+          "'sh -c \"echo \\$\\$ > process; exec $B\"; stty -g > after; echo o\"\"ver' Enter")
         screen.wait(for: " keys")
         screen.waitUntilGone("reading")
         sandbox.shell("kill -\(signal) $(cat $C/../process)")
@@ -138,12 +139,14 @@ import Testing
     }
     try withScreen(prepare: prepare) { screen, _ in
       browse(screen)
-      screen.wait(for: "\\u{1B}]0;owned\\u{7}")
       screen.wait(for: "K\\u{1B}[2J\\u{A}")
+      screen.type("owned")
+      screen.wait(for: "user      \\u{1B}]0;owned\\u{7}xxx")
       #expect(!screen.knows("#{pane_title}").contains("owned"))
-      screen.type("title Tab")
-      screen.wait(for: "TabWidth")
-      screen.type("Escape q")
+      screen.type("C-u title Tab y")
+      screen.wait(for: "copied")
+      screen.type("q")
+      screen.wait(for: "prefs explain evil Title")
     }
   }
 

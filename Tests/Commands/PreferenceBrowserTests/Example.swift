@@ -13,15 +13,14 @@ enum Example {
   static let entries = [
     Entry(
       style, value: "spaces", source: "managed", note: "one of spaces, tabs",
-      title: "Style of a tab",
-      texts: "What the Tab key inserts.", marks: [.set, .forced, .known]),
+      texts: "Style of a tab. What the Tab key inserts.", marks: [.set, .forced, .known]),
     Entry(
-      width, value: "8", source: "user", note: "1 to 16", title: "Width of a tab",
-      texts: "Columns of a tab.", marks: [.set, .modified, .known]),
+      width, value: "8", source: "user", note: "1 to 16",
+      texts: "Width of a tab Columns of a tab.", marks: [.set, .modified, .known]),
     Entry(
       EntryID(editor, "Token"), value: ValueLine.mask, source: "user", marks: [.set, .secret]),
     Entry(
-      EntryID("com.example.term", "TabBar"), value: "true", source: "schema", title: "Show tabs",
+      EntryID("com.example.term", "TabBar"), value: "true", source: "schema", texts: "Show tabs",
       marks: [.set, .known]),
   ]
 

@@ -13,9 +13,10 @@ struct Screen {
     // tmux's server goes on in the background, so it must not hold the tests' descriptors.
     sandbox.shell(
       "for fd in /proc/self/fd/*; do fd=${fd##*/}; [ $fd -le 2 ] || eval \"exec $fd>&-\"; done; "
-        + "cd \(sandbox.root); env -u TMUX TERM=xterm B=\(Program.beside("browse")) PS1='$ ' "
+        + "cd \(sandbox.root); env -u TMUX TERM=xterm B=\(Program.beside("browse")) "
         + "\(tmux) new-session -d -x 80 -y 24 "
-        + "'env \(environment) bash --norc --noprofile' < /dev/null > /dev/null 2>&1")
+        + "'exec env PS1=\"\\$ \" \(environment) bash --norc --noprofile' < /dev/null > /dev/null 2>&1"
+    )
     wait(for: "$")
   }
 

@@ -1,4 +1,5 @@
 import PropertyList
+import SystemCalls
 import TerminalScreen
 
 // The list, and what is known of the chosen key.
@@ -84,7 +85,8 @@ extension Drawing {
     _ entry: Entry, _ details: Details?, _ row: Int, _ grid: inout Grid
   ) {
     let key = grid.put(" \(entry.id.key)", row: row, column: 0, style: .bold)
-    let title = entry.title.isEmpty ? entry.id.domain.string : entry.title
+    let known = details?.title ?? ""
+    let title = known.isEmpty ? entry.id.domain.string : known.printable()
     let end = grid.put("  " + title, row: row, column: key)
     guard let rule = details?.rule, !rule.isEmpty else { return }
     let start = max(grid.size.columns - Width.columns(of: rule, isASCII: grid.isASCII) - 1, end + 2)

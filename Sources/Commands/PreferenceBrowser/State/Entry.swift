@@ -1,4 +1,3 @@
-import CLinux
 import PreferenceModel
 import PropertyList
 
@@ -43,44 +42,55 @@ struct Entry: Equatable, Sendable {
   let source: String
   /// What may stand there, e.g. `1 to 16`; may be empty.
   let note: String
-  /// The name for people; may be empty.
-  let title: String
   var marks: Marks
   /// What the filter searches: key, domain, texts and value in small letters, with a 0 behind each.
-  private let searched: [UInt8]
-  /// Where the first three of these end.
-  private let ends: [Int32]
+  /// Empty once the row is in a table, which keeps these texts of all rows together.
+  private(set) var searched: [UInt8] = []
+  /// Where the table has them, and where the parts end there.
+  private(set) var text: Text
+
+  /// A place in the texts of a table.
+  struct Text: Equatable, Sendable {
+    var start = 0
+    /// Where key, domain and texts end, from the start on.
+    var key: Int32 = 0
+    var domain: Int32 = 0
+    var about: Int32 = 0
+    var count: Int32 = 0
+  }
 
   /// - Parameters:
   ///   - texts: what is searched beside names and value.
   ///   - value: as it is searched, unless it is a secret.
   init(
-    _ id: EntryID, value: String, source: String, note: String = "", title: String = "",
-    texts: String = "", marks: Marks
+    _ id: EntryID, value: String, source: String, note: String = "", texts: String = "",
+    marks: Marks
   ) {
     (self.id, self.value, self.source, self.note) = (id, value, source, note)
-    (self.title, self.marks) = (title, marks)
+    self.marks = marks
     var (bytes, ends): ([UInt8], [Int32]) = ([], [])
     let value = marks.contains(.secret) ? "" : value
-    for text in [id.key.string, id.domain.string, title.isEmpty ? texts : "\(title) \(texts)"] {
+    for text in [id.key.string, id.domain.string, texts, value] {
       bytes += text.lowercased().utf8
       ends.append(Int32(clamping: bytes.count))
       bytes.append(0)
     }
-    searched = bytes + value.lowercased().utf8
-    self.ends = ends
+    searched = bytes
+    text = Text(
+      key: ends[0], domain: ends[1], about: ends[2], count: Int32(clamping: bytes.count))
   }
 
-  /// How well a word fits: 0 for the key's whole name, 1 for its beginning, 2 for a part of it, 3 in
-  /// the domain's name, 4 in the texts, 5 in the value; nil: it is nowhere. Cost: O(the texts).
-  func rank(of word: [UInt8]) -> Int? {
-    let found = searched.withUnsafeBytes {
-      prefsfs_find_bytes($0.baseAddress, $0.count, word, word.count)
-    }
-    if found < 0 { return nil }
-    if found >= ends[0] { return found < ends[1] ? 3 : found < ends[2] ? 4 : 5 }
-    if found > 0 { return 2 }
-    return word.count == ends[0] ? 0 : 1
+  /// Moves what is searched to the end of the texts of a table.
+  mutating func moveText(to texts: inout [UInt8]) {
+    text.start = texts.count
+    texts += searched
+    searched = []
+  }
+
+  /// Moves it to the texts of another table.
+  mutating func copyText(from old: [UInt8], to texts: inout [UInt8]) {
+    searched = Array(old[text.start..<text.start + Int(text.count)])
+    moveText(to: &texts)
   }
 
   /// The same row with a mark that is set or taken away.

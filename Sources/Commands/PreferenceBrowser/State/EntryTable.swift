@@ -5,6 +5,10 @@ struct EntryTable: Sendable {
   /// The positions of those that are shown.
   private(set) var shown: [Int32] = []
   private(set) var query = Query("")
+  /// What the filter searches, of all rows and of some that are gone.
+  private var texts: [UInt8] = []
+  /// The bytes of those that are gone.
+  private var unused = 0
 
   var count: Int { shown.count }
 
@@ -46,8 +50,14 @@ struct EntryTable: Sendable {
   private mutating func show(_ candidates: [Int32]) {
     if query.isEmpty { return shown = candidates }
     var ranked = Array(repeating: [Int32](), count: Query.ranks)
-    for index in candidates {
-      if let rank = query.rank(of: all[Int(index)]) { ranked[rank].append(index) }
+    // In place: a copy of a row costs more than the search in it.
+    all.withUnsafeBufferPointer { all in
+      texts.withUnsafeBytes { texts in
+        for index in candidates {
+          let rank = query.rank(all[Int(index)].marks, all[Int(index)].text, texts)
+          if let rank { ranked[rank].append(index) }
+        }
+      }
     }
     shown = ranked.flatMap { $0 }
   }
@@ -55,20 +65,31 @@ struct EntryTable: Sendable {
   /// Adds rows, replaces those of the same keys, and removes others. Cost: O(rows).
   mutating func merge(_ new: [Entry], removing gone: [EntryID] = []) {
     var added: [EntryID: Entry] = [:]
-    for entry in new {
+    for var entry in new {
       let index = index(of: entry.id)
+      entry.moveText(to: &texts)
       let isThere = index < all.count && all[index].id == entry.id
+      let old = isThere ? all[index] : added[entry.id]
+      unused += Int(old?.text.count ?? 0)
       if isThere { all[index] = entry } else { added[entry.id] = entry }
     }
     if !gone.isEmpty {
       let gone = Set(gone)
+      for entry in all where gone.contains(entry.id) { unused += Int(entry.text.count) }
       all.removeAll { gone.contains($0.id) }
     }
     if !added.isEmpty {
       all += added.values
       all.sort { $0.id < $1.id }
     }
+    if unused > 1 << 20, unused > texts.count / 2 { compact() }
     show(Array(Int32(0)..<Int32(clamping: all.count)))
+  }
+
+  private mutating func compact() {
+    var kept: [UInt8] = []
+    for index in all.indices { all[index].copyText(from: texts, to: &kept) }
+    (texts, unused) = (kept, 0)
   }
 
   /// Marks exactly these keys. Cost: O(rows).

@@ -31,28 +31,35 @@ final class BrowserStore: Sendable {
 
   /// Finds the owner of the store, and starts one if there is none. Throws why that is not possible,
   /// and ENODATA where the history does not have the moment.
-  init(_ options: BrowserOptions) throws(EngineError) {
+  convenience init(_ options: BrowserOptions) throws(EngineError) {
     let surroundings =
       if let user = options.user { try Surroundings(ofUser: user) } else {
         try Surroundings.answering()
       }
     // Its lines would stand in the middle of the screen; errors come with what was asked for.
     let client = try StoreClient(clientOf: surroundings, hearsAll: true, via: .command) { _ in }
-    (owner, history, layout) = (client, HistoryReader(client), StoreLayout(surroundings))
-    (place, domain, isPast) = (options.place, options.domain, options.moment != nil)
-    readOnly =
-      if options.moment != nil {
-        "refused: this is the past, which cannot be changed"
-      } else if options.user != nil {
-        "refused: preferences of another user are only looked at"
-      } else { nil }
+    var places: any PersistentPlaces = client
+    let history = HistoryReader(client)
     if let moment = options.moment {
       let number = try history.read().requireNumber(at: moment)
       places = try PastPlaces(after: number, client, history)
-    } else {
-      places = client
     }
+    self.init(options, places, client, history, StoreLayout(surroundings))
+  }
+
+  /// Shows these places.
+  init(
+    _ options: BrowserOptions, _ places: any PersistentPlaces, _ owner: any ReportService,
+    _ history: HistoryReader, _ layout: StoreLayout
+  ) {
+    (self.places, self.owner, self.history, self.layout) = (places, owner, history, layout)
+    (place, domain, isPast) = (options.place, options.domain, options.moment != nil)
     engine = SearchEngine(places: places)
+    let isOther = options.user != nil
+    readOnly =
+      isPast
+      ? "refused: this is the past, which cannot be changed"
+      : isOther ? "refused: preferences of another user are only looked at" : nil
   }
 
   // MARK: - Rows
@@ -137,8 +144,11 @@ final class BrowserStore: Sendable {
     if schema?.isRequired == true { marks.insert(.required) }
     return Entry(
       id, value: text, source: found?.location.source(seenFrom: id.domain) ?? "schema",
-      note: schema.map(Self.note) ?? "", title: schema?.title.printable(atMost: 200) ?? "",
-      texts: String(schema?.summary.prefix(500) ?? ""), marks: marks)
+      note: schema.map(Self.note) ?? "", texts: schema.map(Self.texts) ?? "", marks: marks)
+  }
+
+  private static func texts(_ schema: SchemaKey) -> String {
+    "\(schema.title) \(schema.summary.prefix(500))"
   }
 
   private func isModified(_ found: Resolution, _ id: EntryID, _ schema: SchemaKey?) -> Bool {
