@@ -64,26 +64,37 @@ struct EntryTable: Sendable {
 
   /// Adds rows, replaces those of the same keys, and removes others. Cost: O(rows).
   mutating func merge(_ new: [Entry], removing gone: [EntryID] = []) {
-    var added: [EntryID: Entry] = [:]
+    var added: [Entry] = []
     for var entry in new {
       let index = index(of: entry.id)
       entry.moveText(to: &texts)
-      let isThere = index < all.count && all[index].id == entry.id
-      let old = isThere ? all[index] : added[entry.id]
-      unused += Int(old?.text.count ?? 0)
-      if isThere { all[index] = entry } else { added[entry.id] = entry }
+      guard index < all.count, all[index].id == entry.id else {
+        added.append(entry)
+        continue
+      }
+      unused += Int(all[index].text.count)
+      all[index] = entry
     }
     if !gone.isEmpty {
       let gone = Set(gone)
       for entry in all where gone.contains(entry.id) { unused += Int(entry.text.count) }
       all.removeAll { gone.contains($0.id) }
     }
-    if !added.isEmpty {
-      all += added.values
-      all.sort { $0.id < $1.id }
-    }
+    add(added)
     if unused > 1 << 20, unused > texts.count / 2 { compact() }
     show(Array(Int32(0)..<Int32(clamping: all.count)))
+  }
+
+  /// Adds rows of new keys. Most come in order, and behind all others.
+  private mutating func add(_ new: [Entry]) {
+    var new = new
+    if !zip(new, new.dropFirst()).allSatisfy({ $0.id < $1.id }) {
+      let last = Dictionary(new.map { ($0.id, $0) }) { $1 }
+      new = last.values.sorted { $0.id < $1.id }
+    }
+    let isBehind = zip(all.suffix(1), new).allSatisfy { $0.id < $1.id }
+    all += new
+    if !isBehind { all.sort { $0.id < $1.id } }
   }
 
   private mutating func compact() {
