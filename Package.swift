@@ -171,14 +171,14 @@ let package = Package(
       ] + model),
     // 1: grids of cells and the terminal that shows them
     module("Commands/TerminalScreen", ["SystemCalls", "CLinux"]),
-    // 6: all keys of a store in a terminal
+    // 5: all keys of a store in a terminal
     module(
       "Commands/PreferenceBrowser",
       [
         "TerminalScreen", "PreferenceClient", "PreferenceDeclarations", "PreferenceHistory",
         "PreferenceSchemas", "PreferenceSearch", "StoreAccess", "CLinux",
       ] + model),
-    // 7: the verbs of `defaults`
+    // 6: the verbs of `defaults`
     module(
       "Commands/DefaultsCommand",
       [

@@ -102,6 +102,24 @@ import Testing
     #expect(state.mode == .filter && state.filter.text == "tabw")
   }
 
+  @Test("a refusal that is longer than a row takes several, and hides nothing that is edited")
+  func longRefusal() {
+    let text =
+      "refused: com.example.editor TabStyle: an administrator has set it in /etc/preferences"
+    var state = Example.state(24, 50)
+    state.type(.key(.enter))
+    _ = state.handle(.refused(text))
+    let end =
+      "\n refused: com.example.editor TabStyle: an\n administrator has set it in /etc/preferences"
+    #expect(state.screen.hasSuffix(end))
+    state.type(.key(.enter))
+    _ = state.handle(.opened(Example.integer()))
+    state.type(.key(.enter))
+    _ = state.handle(.refused(text))
+    #expect(state.screen.contains("\n TabWidth: 8 ") && state.screen.contains(" refused: com"))
+    #expect(state.screen.hasSuffix("\n administrator has set it in /etc/preferences"))
+  }
+
   @Test("an empty store, a store that is being read, and a filter that fits nothing say so")
   func empty() {
     #expect(Example.state(entries: []).screen.contains("\n   there are no preferences yet\n"))

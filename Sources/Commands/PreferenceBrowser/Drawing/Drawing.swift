@@ -62,7 +62,7 @@ enum Drawing {
   }
 
   private static func drawBottom(_ state: BrowserState, _ layout: Layout, _ grid: inout Grid) {
-    drawMessage(state, layout, &grid)
+    defer { drawMessage(state, layout, &grid) }
     guard let row = layout.line ?? (isEditing(state) ? layout.message : nil) else { return }
     switch state.mode {
     case .editing(let editing):
@@ -93,7 +93,15 @@ enum Drawing {
   private static func drawMessage(_ state: BrowserState, _ layout: Layout, _ grid: inout Grid) {
     if let message = state.message {
       let style = message.isRefusal ? Style(.red, isBold: true) : .plain
-      grid.put(" " + message.text, row: layout.message, column: 0, style: style)
+      let lines = wrapped(message.text, grid.size.columns - 2).prefix(3)
+      // What does not fit into one row stands over those above, except one that is edited.
+      let rows = [layout.message, layout.line ?? 0, (layout.line ?? 0) - 1, (layout.line ?? 0) - 2]
+      let free = rows.filter { $0 > 0 && (!isEditing(state) || $0 != layout.line) }
+      let blanks = String(repeating: " ", count: grid.size.columns)
+      for (row, line) in zip(free, lines.reversed()) {
+        grid.put(blanks, row: row, column: 0)
+        grid.put(" " + line, row: row, column: 0, style: style)
+      }
       return
     }
     grid.put(" " + hint(state), row: layout.message, column: 0, style: .dim)
