@@ -81,6 +81,25 @@ import Testing
     #expect(state.type(.key(.enter)) == [.set(subject, 9)])
   }
 
+  @Test(
+    "the line of a removal stays after its row has gone, until another key is chosen; u and y work")
+  func lines() {
+    var state = Example.state()
+    state.type("tabw")
+    state.type(.key(.tab))
+    #expect(state.type(.key(.delete)) == [.remove(Example.width)])
+    let step = OwnChange.Step(location: Location(.user, Example.editor), before: nil, after: nil)
+    let change = OwnChange(id: Example.width, steps: [step])
+    let line = "defaults delete com.example.editor TabWidth"
+    _ = state.handle(.made(change, line: line, message: "removed"))
+    _ = state.handle(.changed([], gone: [Example.width]))
+    #expect(state.chosen == nil && state.screen.contains("\n \(line)\n removed"))
+    #expect(state.type("y") == [.copy(line)] && state.printed == [line])
+    #expect(state.type("u") == [.undo(change)])
+    _ = state.handle(.made(nil, line: "", message: "taken back"))
+    #expect(state.shownLine == nil)
+  }
+
   @Test("an answer that is not waited for any more changes nothing")
   func late() {
     var state = Example.state()

@@ -74,34 +74,37 @@ extension BrowserState {
 
   /// A command about the chosen key.
   private mutating func command(_ input: Input) -> [Effect] {
+    if input == .text("y") { return copyLine() }
+    if input == .text("u") { return undoLast() }
     guard let id = chosen, let entry = table[id] else { return [] }
     switch input {
     case .text(" "):
       if marked.remove(id) == nil { marked.insert(id) }
       move(by: 1)
-    case .text("y"):
-      let line = shownLine ?? ""
-      printed.append(line)
-      message = ("copied; it is printed at the end, too", false)
-      return [.copy(line)]
     case .text("x"): exportMenu(id)
     case .text("r") where entry.marks.contains(.secret):
       if revealed.removeValue(forKey: id) == nil { return [.reveal(id)] }
     case .text("r"): message = ("the value of \(id.key) is no secret", false)
-    case .text("e"), .key(.delete), .text("d"), .text("u"), .text("U"):
+    case .text("e"), .key(.delete), .text("d"), .text("U"):
       return changing(input, entry)
     default: break
     }
     return []
   }
 
-  /// The line of a shell that the screen shows: of the last change of the chosen key, or what
-  /// explains it.
+  /// The line of a shell that the screen shows: of the last change, or what explains the chosen key.
   var shownLine: String? {
+    if let line { return line }
     guard let id = chosen else { return nil }
-    if let line, line.id == id { return line.text }
     let domain = id.domain == .global ? "-g" : id.domain.string
     return ["prefs", "explain", domain, id.key.string].printableShellLine
+  }
+
+  private mutating func copyLine() -> [Effect] {
+    guard let line = shownLine else { return [] }
+    printed.append(line)
+    message = ("copied; it is printed at the end, too", false)
+    return [.copy(line)]
   }
 
   private mutating func exportMenu(_ id: EntryID) {
@@ -129,12 +132,6 @@ extension BrowserState {
     case .text("e"):
       isForEditor = true
       return wait(for: .open(entry.id))
-    case .text("u"):
-      guard let last = changes.popLast() else {
-        message = ("nothing was changed here yet; U takes back older changes", true)
-        return []
-      }
-      return wait(for: .undo(last))
     case .text("U"): return wait(for: .askHistory(entry.id))
     default:
       guard entry.marks.contains(.required) else { return wait(for: .remove(entry.id)) }
@@ -142,6 +139,15 @@ extension BrowserState {
         "The schema says that \(entry.id.key) is required. Remove it? y or n", .remove(entry.id))
       return []
     }
+  }
+
+  private mutating func undoLast() -> [Effect] {
+    guard mayChange() else { return [] }
+    guard let last = changes.popLast() else {
+      message = ("nothing was changed here yet; U takes back older changes", true)
+      return []
+    }
+    return wait(for: .undo(last))
   }
 
   /// Asks for what an edit of the chosen key needs.

@@ -45,8 +45,8 @@ struct BrowserState: Sendable {
   var revealed: [EntryID: String] = [:]
   /// What the last input or answer has to say, and whether it is a refusal.
   var message: (text: String, isRefusal: Bool)?
-  /// The line of the last change, and of which key.
-  var line: (id: EntryID, text: String)?
+  /// The line of the last change, until another key is chosen.
+  private(set) var line: String?
   /// What is printed at the end.
   var printed: [String] = []
   var changes: [OwnChange] = []
@@ -69,6 +69,7 @@ struct BrowserState: Sendable {
   /// - Returns: what is to be done.
   mutating func handle(_ event: Event) -> [Effect] {
     var effects: [Effect] = []
+    let before = chosen
     switch event {
     case .input(let input): effects = handle(input)
     case .size(let size): self.size = size
@@ -80,6 +81,8 @@ struct BrowserState: Sendable {
     default: effects = answer(event)
     }
     stayOnKey()
+    // A row that goes by itself, because its key was removed, leaves the line.
+    if case .input = event, chosen != before { line = nil }
     if let chosen, chosen != asked {
       asked = chosen
       effects.append(.describe(chosen))
@@ -101,7 +104,7 @@ struct BrowserState: Sendable {
       return resume { _ in [] }
     case .made(let change, let line, let sentence):
       if let change { changes.append(change) }
-      if let id = change?.id, !line.isEmpty { self.line = (id, line) }
+      self.line = line.isEmpty ? nil : line
       message = (sentence, false)
       return resume { state in
         state.mode = state.home
