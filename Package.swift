@@ -182,8 +182,9 @@ let package = Package(
     module(
       "Commands/DefaultsCommand",
       [
-        "EffectServer", "EffectiveDocuments", "PreferenceClient", "PreferenceCloud",
-        "PreferenceControl", "PreferenceDeclarations", "PreferenceEffects", "PreferenceHistory",
+        "EffectServer", "EffectiveDocuments", "PreferenceBrowser", "PreferenceClient",
+        "PreferenceCloud", "PreferenceControl", "PreferenceDeclarations", "PreferenceEffects",
+        "PreferenceHistory",
         "PreferenceSchemaForms", "PreferenceSchemas", "PreferenceSearch",
         "StoreAccess", "CLinux", "ManualPage",
       ] + model),
@@ -215,8 +216,6 @@ let package = Package(
     // A client of a store, as a program for tests.
     helper(
       "prefs-probe", "Probe", ["PreferenceClient", "PreferenceSearch", "StoreAccess"] + model),
-    // The browser as a program of its own, for tests.
-    helper("browse", "Browse", ["PreferenceBrowser", "PreferenceHistory", "PreferenceModel"]),
     // A program that uses the library, for tests.
     helper("prefs-sample", "Sample", ["Preferences"]),
     // Many hosts and a real etcd, for scripts/cloud-test.
@@ -299,7 +298,7 @@ let package = Package(
       "Commands/PreferenceBrowserTests",
       [
         "PreferenceBrowser", "PreferenceDeclarations", "PreferenceHistory", "PreferenceSearch",
-        "StoreAccess", "TerminalScreen", "Support", "browse", "prefsd", "defaults",
+        "StoreAccess", "TerminalScreen", "Support", "prefsd", "defaults",
       ] + model),
     tests("Commands/PlutilCommandTests", ["PlutilCommand", "PropertyList", "Support", "plutil"]),
     tests(

@@ -35,6 +35,7 @@ extension Verb {
     case .undeclare: Declared.undeclareManual
     case .gsettings: GSettingsSwitch.manual
     case .effects: Effects.manual
+    case .browse: Browse.manual
     }
   }
 }

@@ -46,7 +46,8 @@ public enum DefaultsCommand {
   /// Carries out the verb of a command line.
   /// - Parameter verb: becomes the verb, as soon as it is known.
   private static func carryOut(_ words: [String], _ verb: inout Verb?) throws(Refusal) -> Int32 {
-    if words.isEmpty { return try WithoutVerb.run() }
+    let words = Browse.isMeant(words) ? [Verb.browse.rawValue] + words : words
+    if words.isEmpty { throw .usage }
     let (options, rest) = try Options.parse(words)
     guard let name = rest.first else { throw .mistake("a verb is missing") }
     guard let found = Verb(name) else { throw .mistake(Verb.absence(of: name)) }
@@ -96,6 +97,7 @@ extension Verb {
     case .complete: try Complete.run(&arguments)
     case .undeclare: return try Declared.undeclare(&arguments)
     case .effects: return try Effects.run(&arguments)
+    case .browse: return try Browse.run(&arguments)
     case .gsettings: try GSettingsSwitch.run(&arguments)
     }
     return 0

@@ -6,7 +6,7 @@ enum Verb: String, CaseIterable {
   case explain, watch, apply, synchronize, suites, profiles, cloud, history, undo, record, diff
   case declared, undeclare, check
   case importFrom = "import-from"
-  case describe, changed, lint, schema, complete, gsettings, effects
+  case describe, changed, lint, schema, complete, gsettings, effects, browse
 
   /// Creates the verb with the name, without regard to case; `remove` is `delete`, and `--help` and
   /// `-h` are `help`.
@@ -58,6 +58,7 @@ enum Verb: String, CaseIterable {
     case .explain: ["--apple-text", "--json", "--for"]
     case .apply: ["--dry-run", "--apple-text", "--force", "--rules"]
     case .undeclare: ["--dry-run"]
+    case .browse: ["--at", "--for"]
     default: []
     }
   }
@@ -84,6 +85,7 @@ enum Verb: String, CaseIterable {
     case .help: return ["--man"]
     case .profiles: return ["--effect", "--for"]
     case .effects: return ["--json", "--over"]
+    case .browse: return ["--plain", "--place"]
     default: return []
     }
   }

@@ -57,7 +57,7 @@ import Testing
       sandbox.shell("defaults write com.example.editor Name Grace")
       screen.wait(for: "Grace")
       sandbox.killOwner()
-      sandbox.shell("printf 'name\\nset 1 Mary\\n' | \(Program.beside("browse")) --plain")
+      sandbox.shell("printf 'name\\nset 1 Mary\\n' | prefs --plain")
       screen.wait(for: "Mary")
       screen.type("Enter")
       screen.wait(for: "Name: Mary")
@@ -170,8 +170,7 @@ import Testing
     try withScreen { _, sandbox in
       sandbox.shell("defaults write com.example.editor TabWidth 4")
       sandbox.shell("defaults write com.example.editor TabWidth 2")
-      let browse = Program.beside("browse")
-      let shown = sandbox.shell("printf 'width\\nset 1 7\\n' | \(browse) --at 1")
+      let shown = sandbox.shell("printf 'width\\nset 1 7\\n' | prefs browse --at 1")
       #expect(shown.output.contains("1. com.example.editor TabWidth: 4 (user)"), "\(shown)")
       #expect(shown.output.contains("this is the past"))
       #expect(value("TabWidth", sandbox) == "2\n")

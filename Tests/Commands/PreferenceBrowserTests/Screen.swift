@@ -13,7 +13,7 @@ struct Screen {
     // tmux's server goes on in the background, so it must not hold the tests' descriptors.
     sandbox.shell(
       "for fd in /proc/self/fd/*; do fd=${fd##*/}; [ $fd -le 2 ] || eval \"exec $fd>&-\"; done; "
-        + "cd \(sandbox.root); env -u TMUX TERM=xterm B=\(Program.beside("browse")) "
+        + "cd \(sandbox.root); env -u TMUX TERM=xterm B=\(sandbox.programs)/prefs "
         + "\(tmux) new-session -d -x 80 -y 24 "
         + "'exec env PS1=\"\\$ \" \(environment) bash --norc --noprofile' < /dev/null > /dev/null 2>&1"
     )
