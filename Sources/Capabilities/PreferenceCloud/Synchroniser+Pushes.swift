@@ -57,10 +57,12 @@ extension Synchroniser {
   /// changed, or somebody waits for a list.
   public mutating func requireList() { needsList = true }
 
-  /// The last record that this host has heard of. A server that has the same one at that revision
-  /// has the same history up to there, and was not taken back to an earlier state.
+  /// The last record up to which this host has heard of all. A server that has the same one at that
+  /// revision has the same history up to there, and was not taken back to an earlier state. The answer
+  /// to a push may tell of a later record before the watch has told of those in between.
   private var witness: (key: CloudKey, known: CloudState.Known)? {
-    let last = state.known.max { $0.value.revision < $1.value.revision }
+    let last = state.known.lazy.filter { $0.value.revision <= state.revision }
+      .max { $0.value.revision < $1.value.revision }
     return last.map { ($0.key, $0.value) }
   }
 

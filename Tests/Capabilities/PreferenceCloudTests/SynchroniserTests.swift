@@ -18,6 +18,16 @@ import Testing
   }
 
   @Test(
+    "of keys that hardly ever change no change is missed, however often connections end",
+    arguments: 1...8)
+  func manyKeys(_ seed: Int) {
+    var world = World(seed: UInt64(seed), hosts: 3, keys: 200)
+    for _ in 0..<600 { world.step() }
+    world.heal()
+    #expect(world.isEqual)
+  }
+
+  @Test(
     "a server that goes back to a backup, and on from there, gets later values back from the hosts",
     arguments: 1...12)
   func backup(_ seed: Int) {
@@ -343,6 +353,21 @@ import Testing
     _ = machine.handle(.connected, wall: 4)
     let pushes = Self.pushes(machine.handle(.history(Self.key, known, account: "a"), wall: 5))
     #expect(pushes.map(\.revision) == [4], "what was set meanwhile is pushed without a list")
+  }
+
+  @Test("what the answer to a push has overtaken is heard after a later connection")
+  func overtakenByPush() {
+    let (other, known) = (CloudKey("d", "L"), CloudState.Known(Self.record(1, 1), revision: 4))
+    var machine = Self.connected([other: known])
+    _ = machine.handle(.set([Self.key: 1]), wall: 10)
+    // Revision 6 is another host's, of which the watch has not told yet.
+    _ = machine.handle(.pushed(revision: 7), wall: 11)
+    _ = machine.handle(.disconnected, wall: 12)
+    #expect(machine.handle(.connected, wall: 13) == [.resume(other, revision: 4)])
+    let actions = machine.handle(.history(other, known, account: "a"), wall: 14)
+    #expect(actions == [.watch(from: 5)])
+    let heard = machine.handle(.changed([other: Self.record(2, 2)], revision: 6), wall: 15)
+    #expect(heard == [.edit([other: 2])])
   }
 
   @Test(
