@@ -124,7 +124,8 @@ extension SearchEngine {
       if concernsSuites || concernsLocks || !changed.isEmpty { suites.changes += 1 }
       if concernsLocks { suites.locks = nil }
       for domain in changed { suites.kept[domain] = nil }
-      if concernsSuites { suites.kept = [:] }
+      // Of a locked domain of settings, the suites that the user keeps do not count.
+      if concernsSuites || concernsLocks { suites.kept = [:] }
       return suites
     }
     readers.withLock { readers in
