@@ -65,7 +65,10 @@ public final class ManagedGroups: Sendable {
       (state.isAsking, state.asked) = (true, Set(names))
       return true
     }
-    if isDue, !asker.run({ [self] in ask(names, asked) }) { state.change { $0.isAsking = false } }
+    if isDue, !asker.run({ [self] in ask(names, asked) }) {
+      let due = Instant.now.advanced(seconds: min(lifetime, Self.pause))
+      state.change { ($0.isAsking, $0.due) = (false, due) }
+    }
     return state.withLock { $0.members }
   }
 
