@@ -207,6 +207,7 @@ struct ListWatcher {
     }
     watchAbove(path, watch)
     if place.isManaged { followAdditionLinks(in: path, ".mobileconfig", watch) }
+    if place.isOfGroup { followAdditionLinks(in: path, ".plist", watch) }
     if place.hasAdditions { watchFragments(in: path, place, watch) }
     directories.watched.insert(path)
     try followLinks(in: path, place, watch)
