@@ -30,10 +30,11 @@ struct KeptProgram: Sendable {
       path: SiblingProgram.path("prefs-cloud", variable: "PREFSFS_CLOUD"),
       arguments: ["--owned", "--store", store], endsByItself: false,
       isConcerned: { changeset in
-        changeset.concerns(CloudSettings.domain)
-          && changeset.locations.contains {
-            $0.domain == CloudSettings.domain && $0.place != .cloudRecords
-          }
+        // Where the domain is locked, other settings count.
+        changeset.locations.contains {
+          $0.domain == CloudSettings.domain && $0.place != .cloudRecords
+            || DomainLocks.locations.contains($0)
+        }
       },
       isWanted: { () throws(EngineError) in
         let settings = try CloudSettings(of: places)

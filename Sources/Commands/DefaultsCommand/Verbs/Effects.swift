@@ -175,7 +175,7 @@ extension Effects {
       VerbManual.json, .init("--over", "run: replaces a file that was edited since it was written"),
     ],
     example: """
-      $ prefs write prefsfs.effects editor '{Keys = ("com.example.editor/*"); Run = "pkill -HUP editor";}'
+      $ prefs write prefsfs.effects reload '{Keys = "com.example.e/*"; Run = "pkill -HUP e";}'
       $ prefs effects check
       """)
 }
