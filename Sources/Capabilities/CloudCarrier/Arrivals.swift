@@ -70,6 +70,8 @@ extension Arrivals.Contents {
     var keys: Set<CloudKey> = []
     for item in changeset.items {
       let location = item.location
+      // Where the domain of the settings is locked, others count.
+      if DomainLocks.locations.contains(location) { hasNewSettings = true }
       if location.domain == CloudSettings.domain, location.place != .cloudRecords {
         hasNewSettings = true
       } else if location == CloudNotes.location {
@@ -86,7 +88,8 @@ extension Arrivals.Contents {
     }
     for location in changeset.invalidated {
       if location.place == .cloud { invalidated.insert(location.domain) }
-      if location.domain == CloudSettings.domain { hasNewSettings = true }
+      let isAbout = location.domain == CloudSettings.domain
+      if isAbout || DomainLocks.locations.contains(location) { hasNewSettings = true }
     }
     if !keys.isEmpty { changes.append((keys, changeset.time)) }
   }

@@ -15,7 +15,7 @@ extension SearchEngine {
     of domain: DomainName, withGlobal: Bool = false
   ) throws(EngineError) -> ValueDictionary {
     var keys = try keys(of: domain).union(suiteKeys(of: domain))
-    keys.formUnion(arguments.keys(of: .global))
+    if try !isLocked(domain) { keys.formUnion(arguments.keys(of: .global)) }
     let defaults = schema(of: domain)?.keys.lazy.filter { $0.fallback != nil }.map(\.name)
     if let defaults { keys.formUnion(defaults) }
     if withGlobal { keys.formUnion(try inheritedKeys(of: domain)) }
@@ -46,6 +46,6 @@ extension SearchEngine {
     let all =
       SearchList.forced(domain) + SearchList.stored(domain, suites: try allSuites(of: domain))
       + SearchList.registered(domain) + (usesSchemas ? SearchList.schemas(domain) : [])
-    return all.filter { isOwn($0, of: domain) }
+    return try domainLocks().counting(all, in: domain).filter { isOwn($0, of: domain) }
   }
 }

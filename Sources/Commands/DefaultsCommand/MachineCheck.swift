@@ -71,7 +71,7 @@ struct MachineCheck {
   }
 
   private mutating func checkGroup(_ name: String, _ path: String) {
-    if Account.knownGroups(among: [name])?.isEmpty != false {
+    if Account.knownGroups(among: [name])?.isEmpty == true {
       complain(path, "there is no group \(name) on this machine")
     }
   }

@@ -108,10 +108,11 @@ final class EffectiveContents: WholeContents {
     }
   }
 
-  /// Whether the edit may change the suites of a domain.
+  /// Whether the edit may change the suites of a domain, or lock it.
   private static func changesSuites(of domain: DomainName, _ item: Changeset.Item) -> Bool {
     let isWhole = item.location.domain == KeptSuites.domain && item.edit.key == nil
-    return isWhole || KeptSuites.domain(of: item) == domain
+    return isWhole || DomainLocks.locations.contains(item.location)
+      || KeptSuites.domain(of: item) == domain
   }
 
   /// What the edit did to the documents of its own domain; nil: nothing.
