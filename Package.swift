@@ -125,6 +125,8 @@ let package = Package(
     // 4: speaks with etcd
     header("CCurl", pkgConfig: "libcurl", package: "libcurl4-openssl-dev"),
     module("Capabilities/EtcdClient", ["PreferenceCloud", "PropertyList", "SystemCalls", "CCurl"]),
+    // 4: a cloud in a directory that some other program synchronises
+    module("Capabilities/DirectoryClient", ["PreferenceCloud", "PropertyList", "SystemCalls"]),
     // 3: values that are declared, and what was there before
     module("Capabilities/PreferenceDeclarations", ["PreferenceHistory"] + model),
     // 4: the search list over any persistent places
@@ -191,7 +193,10 @@ let package = Package(
     // 5: carries changes between a store and the servers of its cloud
     module(
       "Capabilities/CloudCarrier",
-      ["EtcdClient", "PreferenceCloud", "PreferenceClient", "StoreAccess", "CCrypto"] + model),
+      [
+        "DirectoryClient", "EtcdClient", "PreferenceCloud", "PreferenceClient", "StoreAccess",
+        "CCrypto",
+      ] + model),
     program("prefs-cloud", ["CloudCarrier"], carriesRuntime),
     // 1: the verbs of `plutil`: property lists as files, without preferences
     module("Commands/PlutilCommand", ["ManualPage", "PropertyList", "SystemCalls"]),
@@ -254,6 +259,9 @@ let package = Package(
       ["ConfigurationProfiles", "StoreAccess", "Support"] + model),
     tests(
       "Capabilities/PreferenceCloudTests", ["PreferenceCloud", "PreferenceModel", "PropertyList"]),
+    tests(
+      "Capabilities/DirectoryClientTests",
+      ["DirectoryClient", "PreferenceCloud"] + model),
     tests(
       "Capabilities/CloudCarrierTests",
       [

@@ -11,7 +11,7 @@ import SystemCalls
 ///
 /// Threads: one, which calls `wait` again and again. Nothing but `wait` blocks. Where nothing
 /// happens it sleeps in poll(2).
-public final class CurlTransport {
+public final class CurlTransport: CloudTransport {
   private let security: TransportSecurity
   private var multi: UnsafeMutableRawPointer
   private var calling: CurlHandle?

@@ -18,6 +18,8 @@ public enum CloudNotes {
   public static let syncRequest: Key = "SyncRequest"
   /// The last `syncRequest` that was carried out.
   public static let syncAnswer: Key = "SyncAnswer"
+  /// Which file in a directory is this host's, where the cloud is a directory.
+  public static let file: Key = "File"
   private static let loser = "Log."
 
   /// The key of a loser.

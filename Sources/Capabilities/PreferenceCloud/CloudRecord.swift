@@ -26,10 +26,34 @@ public struct CloudRecord: Equatable, Sendable {
   public let stamp: Stamp
   /// The stamp of the record that it replaced; nil: there was none.
   public let replaced: Stamp?
+  /// The stamps of the records that it was made with knowledge of, the latest of each host, the
+  /// last one first; nil: the server compares revisions, which proves the same.
+  public let ancestors: [Stamp]?
+
+  /// How many hosts they are of. A record of an earlier one counts as one that was not known.
+  static let mostAncestors = 16
 
   /// Creates a record.
-  public init(value: Value?, stamp: Stamp, replaced: Stamp?) {
+  public init(value: Value?, stamp: Stamp, replaced: Stamp?, ancestors: [Stamp]? = nil) {
     (self.value, self.stamp, self.replaced) = (value, stamp, replaced)
+    self.ancestors = ancestors
+  }
+
+  /// The ancestors of a record that replaces this one.
+  var nextAncestors: [Stamp] {
+    let others = (ancestors ?? []).filter { $0.host != stamp.host }
+    return [stamp] + others.prefix(Self.mostAncestors - 1)
+  }
+
+  /// Whether the record was made with knowledge of the one with that stamp, as far as it says.
+  func knows(_ stamp: Stamp) -> Bool {
+    if replaced == stamp { return true }
+    return ancestors?.contains { $0.host == stamp.host && $0 >= stamp } ?? false
+  }
+
+  /// Whether it wins over a record that it does not know of, where no server has compared them.
+  func overtakes(_ other: CloudRecord) -> Bool {
+    ancestors != nil && other.stamp <= stamp && other.value != value && !knows(other.stamp)
   }
 
   /// Bytes that a record may have: a value of 1 MB, and what is kept with it.
@@ -73,6 +97,7 @@ extension CloudRecord {
       "version": .integer(WideInteger(Self.version)), "stamp": stamp.value,
     ]
     root["replaced"] = replaced?.value
+    root["ancestors"] = ancestors.map { .array($0.map(\.value)) }
     return root
   }
 
@@ -93,7 +118,13 @@ extension CloudRecord {
       else { return nil }
       value = found
     }
-    self.init(value: value, stamp: stamp, replaced: root["replaced"].flatMap { Stamp($0) })
+    var ancestors: [Stamp]?
+    if case .array(let stamps)? = root["ancestors"] {
+      ancestors = stamps.prefix(Self.mostAncestors).compactMap { Stamp($0) }
+    }
+    self.init(
+      value: value, stamp: stamp, replaced: root["replaced"].flatMap { Stamp($0) },
+      ancestors: ancestors)
   }
 }
 
@@ -110,14 +141,14 @@ public protocol ValueSealer: Sendable {
 
 extension Stamp {
   /// The stamp as a property list: milliseconds, counter, host.
-  var value: Value {
+  package var value: Value {
     .array([
       .integer(WideInteger(milliseconds)), .integer(WideInteger(UInt64(counter))), .string(host),
     ])
   }
 
   /// Reads a stamp; nil for anything else.
-  init?(_ value: Value) {
+  package init?(_ value: Value) {
     guard case .array(let parts) = value, parts.count == 3, case .integer(let time) = parts[0],
       case .integer(let count) = parts[1], case .string(let host) = parts[2],
       let milliseconds = time.signed, let number = count.unsigned,

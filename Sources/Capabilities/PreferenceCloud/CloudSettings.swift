@@ -9,7 +9,7 @@ public struct CloudSettings: Equatable, Sendable {
 
   /// The names of the settings.
   public enum Name: String, CaseIterable, Sendable {
-    /// The URLs of etcd's servers: an array, or one string.
+    /// The URLs of etcd's servers, or `dir:` and the path of a directory: an array, or one string.
     case endpoints = "Endpoints"
     /// The user's name at the server.
     case user = "User"
@@ -54,6 +54,16 @@ public struct CloudSettings: Equatable, Sendable {
 
   /// The URLs of etcd's servers.
   public var endpoints: [String] { CloudFacts.servers(values[.endpoints]) }
+
+  /// What the only endpoint begins with if the cloud is a directory, and names of its keys do.
+  public static let directoryPrefix = "dir:"
+
+  /// The path of the directory, if the cloud is one; nil: it is on servers.
+  public var directory: String? {
+    guard endpoints.count == 1, let first = endpoints.first, first.hasPrefix(Self.directoryPrefix)
+    else { return nil }
+    return String(first.dropFirst(Self.directoryPrefix.count))
+  }
 
   /// Whether there is a cloud.
   public var isConfigured: Bool { !endpoints.isEmpty }

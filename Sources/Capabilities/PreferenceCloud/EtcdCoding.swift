@@ -10,7 +10,7 @@ public struct EtcdCoding: Sendable {
   /// The user's name at the server; nil: it asks for none.
   let user: String?
   /// What etcd's names of this user's keys begin with.
-  let prefix: String
+  package let prefix: String
   /// Seals values before they leave this host; nil: they leave it as they are.
   let sealer: (any ValueSealer)?
   /// Is called for each record whose domain may not be in the cloud.
@@ -27,7 +27,7 @@ public struct EtcdCoding: Sendable {
   // MARK: - Names
 
   /// etcd's name of a key: the prefix, the domain, a slash and the key. A domain has no slash.
-  func name(_ key: CloudKey) -> [UInt8] {
+  package func name(_ key: CloudKey) -> [UInt8] {
     Array("\(prefix)\(key.domain)/\(key.key)".utf8)
   }
 

@@ -160,13 +160,22 @@ extension Synchroniser {
     let isOwnName = heard.record.stamp.host == state.clock.host
     guard let pending = state.pending[key] else {
       if isOwnName, heard.record.stamp != before?.stamp { isDoubled = true }
+      if let before, heard.record.overtakes(before) {
+        lose(key, before.value, before.stamp, heard.record)
+      }
       // The stamps of a key only grow, unless the server went back to an earlier state.
-      if let before, heard.record.stamp < before.stamp { bringBack(key, before) }
+      if let before, heard.record.stamp < before.stamp {
+        // What is brought back will count as one that knew of it.
+        if before.overtakes(heard.record) {
+          lose(key, heard.record.value, heard.record.stamp, before)
+        }
+        bringBack(key, before)
+      }
       return
     }
     let isOwn = pending.sent.contains(heard.record.stamp)
     if isOwnName, !isOwn, heard.record.stamp != before?.stamp { isDoubled = true }
-    if pending.isThat(of: heard.record) || heard.record.replaced == pending.stamp {
+    if pending.isThat(of: heard.record) || heard.record.knows(pending.stamp) {
       // Our own push, or one that replaced it; its answer did not come.
       hold(key, nil)
     } else if isOwn, heard.record.stamp != pending.stamp {

@@ -97,6 +97,9 @@ public struct Synchroniser: Sendable {
   public internal(set) var unreadable: Set<CloudKey> = []
   /// The keys that must not be pushed yet (`PushPace`). What was changed with one waits with it.
   public var held: Set<CloudKey> = []
+  /// Whether records say what they were made with knowledge of (`CloudRecord.ancestors`): no server
+  /// compares revisions for all hosts.
+  public var notesAncestors = false
   /// The keys of which something has changed since the last `removeUnsaved`.
   private var unsaved: Set<CloudKey> = []
   /// The numbers of the losers that were saved.
@@ -295,7 +298,8 @@ public struct Synchroniser: Sendable {
       hold(key, pending)
     }
     let record = CloudRecord(
-      value: pending.value, stamp: pending.stamp, replaced: known?.record.stamp)
+      value: pending.value, stamp: pending.stamp, replaced: known?.record.stamp,
+      ancestors: notesAncestors ? known?.record.nextAncestors ?? [] : nil)
     return Push(key: key, record: record, revision: known?.revision ?? 0)
   }
 
