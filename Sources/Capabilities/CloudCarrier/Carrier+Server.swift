@@ -17,9 +17,8 @@ extension Carrier {
       let settings = try CarrierSettings(places, userName: userName, dropped: dropped)
       (patterns, local) = (settings.settings.keys, settings.settings.local)
       guard !settings.endpoints.isEmpty else { return show(CloudStatus()) }
-      transport = try EngineError.wrapping { () throws(SystemError) in
-        try CurlTransport(settings.security)
-      }
+      machine.notesAncestors = settings.directory != nil
+      transport = try transport(settings)
       session = CloudSession(
         settings.coding, endpoints: settings.endpoints, password: settings.password)
       handle(.timeout)

@@ -5,7 +5,8 @@ import PropertyList
 import StoreAccess
 import SystemCalls
 
-/// Carries changes between the cloud's place of one store and the servers of the cloud.
+/// Carries changes between the cloud's place of one store and the servers, or the directory, of the
+/// cloud.
 ///
 /// Promises:
 /// - What the state machine has decided (`Synchroniser`) is saved in the transaction that changes
@@ -29,7 +30,7 @@ final class Carrier {
 
   var machine: Synchroniser
   var session: CloudSession?
-  var transport: CurlTransport?
+  var transport: (any CloudTransport)?
   var patterns = KeyPatterns()
   /// The keys that stay on this machine.
   var local = KeyPatterns()

@@ -11,6 +11,8 @@ struct CarrierSettings: Sendable {
   let coding: EtcdCoding
   let password: String?
   let security: TransportSecurity
+  /// The directory that is the cloud, and what its files are sealed with; nil: there are servers.
+  let directory: (path: String, sealer: FileSealer)?
 
   /// Reads the settings, and the files that they name. Throws where a file
   /// cannot be read, or others may read it.
@@ -24,6 +26,16 @@ struct CarrierSettings: Sendable {
   ) throws(EngineError) {
     settings = try CloudSettings(of: places)
     endpoints = settings.endpoints
+    let sealer = try settings.text(.encryptionKeyFile).map { (file) throws(EngineError) in
+      try FileSealer(file: file)
+    }
+    if let path = settings.directory {
+      directory = try Self.directory(path, sealer)
+      // The files are sealed as a whole.
+      coding = EtcdCoding(prefix: CloudSettings.directoryPrefix, dropped: dropped)
+      (password, security) = (nil, TransportSecurity())
+      return
+    }
     for url in endpoints {
       if let refusal = TransportSecurity.refusal(of: url) {
         throw EngineError(
@@ -34,14 +46,28 @@ struct CarrierSettings: Sendable {
     let user = settings.text(.user)
     var prefix = settings.text(.prefix) ?? "/prefsfs/\(user ?? userName)/"
     if !prefix.hasSuffix("/") { prefix += "/" }
-    let sealer = try settings.text(.encryptionKeyFile).map { (file) throws(EngineError) in
-      try FileSealer(file: file)
-    }
+    directory = nil
     coding = EtcdCoding(user: user, prefix: prefix, sealer: sealer, dropped: dropped)
     password = user == nil ? nil : try Self.password(settings.text(.passwordFile))
     security = TransportSecurity(
       authorityFile: settings.text(.authorityFile),
       certificateFile: settings.text(.certificateFile), keyFile: settings.text(.keyFile))
+  }
+
+  private static func directory(
+    _ path: String, _ sealer: FileSealer?
+  ) throws(EngineError) -> (path: String, sealer: FileSealer) {
+    guard path.hasPrefix("/") else {
+      throw EngineError(
+        .system(.invalidArgument), domain: CloudSettings.domain, key: "Endpoints",
+        "dir:\(path) is not absolute; name a directory as in dir:/home/ada/Sync/prefs")
+    }
+    guard let sealer else {
+      throw EngineError(
+        .noSuchKey, domain: CloudSettings.domain, key: "EncryptionKeyFile",
+        "a cloud in a directory needs it; prefs cloud login sets it")
+    }
+    return (path, sealer)
   }
 
   /// The password in the file, without the newline at its end.

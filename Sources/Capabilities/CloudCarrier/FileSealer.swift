@@ -27,6 +27,14 @@ struct FileSealer: ValueSealer {
     }
   }
 
+  /// Tells this key from others, and does not show it: the first half of a SHA-256, as digits.
+  var fingerprint: String {
+    var digest = [UInt8](repeating: 0, count: 32)
+    let text = Array("prefsfs account ".utf8) + key
+    guard EVP_Digest(text, text.count, &digest, nil, EVP_sha256(), nil) == 1 else { return "" }
+    return digest.prefix(16).map { String(UInt16($0) | 0x100, radix: 16).dropFirst() }.joined()
+  }
+
   func seal(_ bytes: [UInt8], context: [UInt8]) -> [UInt8]? {
     var nonce = [UInt8](repeating: 0, count: Self.nonceSize)
     var random = SystemRandomNumberGenerator()
