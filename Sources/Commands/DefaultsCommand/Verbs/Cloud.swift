@@ -219,6 +219,7 @@ extension Cloud {
     more: [
       .init("cloud [status]", "says whether this machine is connected to a cloud"),
       .init("cloud login USER [URL...]", "connects it, with the password from standard input"),
+      .init("cloud login dir:/PATH", "the same, without a server: by a synchronised directory"),
       .init("cloud logout", "disconnects it"),
       .init(
         "cloud add|remove DOMAIN KEY...", "moves keys to the cloud, or back; KEY may have a *"),

@@ -14,6 +14,10 @@ enum CloudLogin {
   /// - Returns: the exit status: 1 where there is no connection after 10 s.
   static func logIn(_ arguments: inout Arguments, _ store: StoreView) throws(Refusal) -> Int32 {
     let user = try arguments.removeNext()
+    if user.hasPrefix(CloudSettings.directoryPrefix) {
+      try arguments.end()
+      return try CloudDirectoryLogin.logIn(user, store)
+    }
     let servers = Array(arguments.rest)
     guard !user.isEmpty, !user.contains("/") else {
       throw .mistake("\"\(user)\" cannot be the name of a user")
@@ -59,13 +63,13 @@ enum CloudLogin {
     }
   }
 
-  private static func set(_ name: CloudSettings.Name, _ value: Value) -> Intent {
+  static func set(_ name: CloudSettings.Name, _ value: Value) -> Intent {
     .setOwn(name.key, CloudSettings.domain, value, .unknown)
   }
 
   /// Waits until the request is answered, or the server refuses, for 10 s at most; then shows how
   /// it is.
-  private static func awaitConnection(
+  static func awaitConnection(
     _ request: Int64, since began: AbsoluteTime, _ store: StoreView
   ) throws(Refusal) -> Int32 {
     let deadline = Instant.now.advanced(seconds: 10)
@@ -88,7 +92,9 @@ enum CloudLogin {
     try arguments.end()
     try Refusal.wrapping("Could not log out") { () throws(EngineError) in
       var intents: [Intent] = []
-      for name in [CloudSettings.Name.user, .passwordFile, .endpoints] {
+      for name in try [CloudSettings.Name.user, .passwordFile, .endpoints]
+        + CloudDirectoryLogin.names(store)
+      {
         let locations = Place.own.map { Location($0, CloudSettings.domain) }
         if try store.places.findFirst(name.key, in: locations) != nil {
           intents.append(.removeOwn(name.key, CloudSettings.domain))

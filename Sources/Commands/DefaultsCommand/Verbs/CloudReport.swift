@@ -74,8 +74,10 @@ struct CloudReport {
       let parts = account.split(separator: " ", omittingEmptySubsequences: false)
       let user = parts.first.map(String.init) ?? ""
       let name = user.isEmpty ? "no user" : "user \(user)"
-      lines.append(
-        "\(name), prefix \(parts.dropFirst().first ?? ""), revision \(number("revision"))")
+      let prefix = parts.dropFirst().first.map(String.init) ?? ""
+      let whose =
+        prefix == CloudSettings.directoryPrefix ? "a directory" : "\(name), prefix \(prefix)"
+      lines.append("\(whose), revision \(number("revision"))")
     }
     lines.append(
       "keys: \(size.keys), bytes: \(size.bytes) of \(CloudLimits.largestTotal), "
