@@ -433,6 +433,25 @@ import Testing
     #expect(sizes == [["a": 60], ["b": 60, "c": 30], ["d": 100], ["d": 50]])
   }
 
+  @Test(
+    "without a server that compares, a value that is replaced unknown is a loser",
+    arguments: [
+      (nil, []), ([], [1]), ([Stamp(milliseconds: 10, counter: 0, host: "third")], []),
+      ([Stamp(milliseconds: 12, counter: 0, host: "third")], []),
+      ([Stamp(milliseconds: 9, counter: 0, host: "third")], [1]),
+      ([Stamp(milliseconds: 12, counter: 0, host: "fourth")], [1]),
+    ] as [([Stamp]?, [Value])])
+  func ancestors(_ ancestors: [Stamp]?, _ losers: [Value]) {
+    var machine = Self.connected([Self.key: .init(Self.record(1, 10, "third"), revision: 4)])
+    let record = CloudRecord(
+      value: 2, stamp: Stamp(milliseconds: 20, counter: 0, host: "other"), replaced: nil,
+      ancestors: ancestors)
+    #expect(CloudRecord(record.bytes) == record)
+    _ = machine.handle(.changed([Self.key: record], revision: 6), wall: 30)
+    #expect(machine.state.value(Self.key) == 2)
+    #expect(machine.state.losers.map(\.value) == losers)
+  }
+
   @Test("an edit that comes back through the watch is no edit")
   func noEcho() {
     var machine = Self.connected()
