@@ -291,6 +291,8 @@ public struct CloudSession: Sendable {
   /// Has the next request, or a question after that many milliseconds, tell soon whether the server
   /// is there.
   private mutating func probe(after milliseconds: Int64) -> [Command] {
+    // An authentication comes first; a question without its token would be refused.
+    if timers.renewal != nil { return [] }
     if isCalling {
       guard calls.first?.isQuick == true else { return [] }
       let due = present.advanced(milliseconds: Timers.probe)
