@@ -11,6 +11,9 @@ import PropertyList
 /// - A path of the named declarations that somebody has changed is set again. What comes back one
 ///   day is then that newer value. Paths of other declarations are left alone, unless what counts
 ///   for them changes.
+/// - An element of an array is a path of its own, that is there or not. Where the place lacks the
+///   array, elements are put into a copy of what programs read, and the array goes when it is that
+///   copy again and nothing is declared to be added to it.
 /// - A forced value that is equal satisfies a declaration; a different one refuses it.
 ///
 /// Values, documents and ledger are changed by one transaction (`intents`), which expects
@@ -65,8 +68,11 @@ package struct DeclarationPlan: Sendable {
   }
 
   private var keys: [RecordedKey: Planned] = [:]
+  /// The arrays of which elements were given or taken back, and where they are.
+  private var arrays: [DeclaredPath: Place] = [:]
   /// The locations that a declaration has made before.
   private let madeBefore: Set<Location>
+  private let inherited: Declarations.Inherited?
 
   /// Plans the way from one ledger to another. Throws `.forced` for what an administrator has set
   /// to something else, and where a list cannot be read.
@@ -76,19 +82,21 @@ package struct DeclarationPlan: Sendable {
   ///   - place: the place that is declared; nil: the user's, as a change of each key chooses it.
   ///   - present: the places as they are.
   ///   - isJudged: whether schemas may refuse what is declared.
+  ///   - inherited: what programs read where a place lacks a key: see `RememberedPlaces`.
   ///   - keeps: whether what a path had before may be kept.
   init(
     from old: Ledger, to new: Ledger, for names: Set<String>, stored: LedgerPart,
     in place: Place?, _ present: some StoredPlaces, isJudged: Bool = false,
-    keeps: (Value, DeclaredPath) -> Bool
+    inherited: Declarations.Inherited? = nil, keeps: (Value, DeclaredPath) -> Bool
   ) throws(EngineError) {
+    self.inherited = inherited
     let places = RememberedPlaces(present)
     ledger = new
     madeBefore = Set(
       old.before.lazy.filter(\.value.hasMadeDomain).map { Location($0.value.place, $0.key.domain) })
     // First: a path may be declared where parts of it were, and then these are not what was there.
     let paths = new.paths
-    for path in old.paths.subtracting(paths).sorted() { try release(path, old, places) }
+    for path in old.inOrder(old.paths.subtracting(paths)) { try release(path, old, places) }
     // What counts changes for these alone: whatever one declaration takes precedence of, or no
     // longer does, it declares too.
     var asked: Set<DeclaredPath> = []
@@ -96,16 +104,18 @@ package struct DeclarationPlan: Sendable {
       if let declared = old.declarations[name] { asked.formUnion(declared.paths.keys) }
       if let declared = new.declarations[name] { asked.formUnion(declared.paths.keys) }
     }
-    let due = asked.intersection(paths).sorted().filter { path in
+    let due = asked.intersection(paths).filter { path in
       new.names(declaring: path).contains(where: names.contains)
         || new.effective(path) != old.effective(path)
     }
     let moved = place == nil ? try releaseShadowed(due, old, places) : []
+    try restoreArrays(paths.subtracting(moved), places, isMoved: !moved.isEmpty)
     restoreContainers(old.paths.subtracting(moved), paths.subtracting(moved))
-    for path in due {
+    for path in new.inOrder(due.union(moved)) {
       guard let declared = new.effective(path) else { continue }
       try declare(path, declared, old, place, places, keeps)
     }
+    try restoreArrays(paths, places, keepsEmpty: true)
     steps.sort { ($0.path, $0.place.rawValue) < ($1.path, $1.place.rawValue) }
     finish(stored, at: Location(place ?? .user, Ledger.domain), isJudged: isJudged)
   }
@@ -120,26 +130,30 @@ package struct DeclarationPlan: Sendable {
     let before = ledger.before[path]
     let used = try self.place(of: path, before, old, place, places)
     let key = recorded(path, in: used)
+    let isMade = try makeArray(for: path, declared, in: used, places, keeps)
     let stored = try read(key, places)
     if let setter = stored.stored?.metadata.setter {
       throw EngineError(
         .forced, domain: path.domain, key: path.key,
         "\(setter) has set it, so nothing was changed")
     }
-    let present = stored.value?.part(path.members)
+    let present = stored.value?.part(path)
     // The value that somebody has set since is what comes back one day.
-    let isOurs = before != nil && isGiven(path, stored.value, old)
+    let isOurs = before != nil && !isMade && isGiven(path, stored.value, old)
     if isOurs, let before {
       ledger.before[path] = before
       ledger.before[path]?.place = used
     } else {
       ledger.before[path] = try found(path, in: used, stored, before, places, keeps)
     }
-    if present != declared.value {
-      noteContainers(of: path, in: used, stored.value, keeps)
-      add(path, used, .set, from: present, to: declared.value, text: nil)
+    if present != declared.value || isMade {
+      if !isMade { noteContainers(of: path, in: used, stored.value, keeps) }
+      let shown = declared == .absent ? present : isMade ? nil : present
+      add(
+        path, used, .set, from: shown, to: declared.value, text: nil,
+        times: ledger.before[path]?.times ?? 1)
     }
-    if place == nil, declared == .absent, path.members.isEmpty {
+    if place == nil, declared == .absent, path.isWhole {
       try removeOthers(of: path, besides: used, places, keeps)
     }
   }
@@ -177,8 +191,12 @@ package struct DeclarationPlan: Sendable {
     _ path: DeclaredPath, in place: Place, _ planned: Planned,
     _ keeps: (Value, DeclaredPath) -> Bool
   ) -> Ledger.Before {
-    var found = Ledger.Before(place: place, value: planned.value?.part(path.members))
-    if path.members.isEmpty { found.text = planned.text }
+    var found = Ledger.Before(place: place, value: planned.value?.part(path))
+    if path.isWhole { found.text = planned.text }
+    if let value = found.value, path.element != nil {
+      let elements = planned.value?.part(path.members)?.elements ?? []
+      found.times = min(elements.count { $0 == value }, Ledger.Before.mostTimes)
+    }
     if let value = found.value, !keeps(value, path) {
       (found.value, found.text, found.isKept) = (nil, nil, false)
     }
@@ -223,10 +241,19 @@ package struct DeclarationPlan: Sendable {
   /// there.
   /// - Returns: the paths.
   private mutating func releaseShadowed(
-    _ paths: [DeclaredPath], _ old: Ledger, _ places: RememberedPlaces
+    _ paths: Set<DeclaredPath>, _ old: Ledger, _ places: RememberedPlaces
   ) throws(EngineError) -> Set<DeclaredPath> {
     var moved: Set<DeclaredPath> = []
-    for path in paths where ledger.effective(path)?.value != nil {
+    // An array goes as a whole, with the elements of other declarations.
+    let arrays = Set(paths.lazy.filter { $0.element != nil }.map(\.array))
+    let all =
+      arrays.isEmpty
+      ? paths
+      : paths.union(
+        ledger.paths.filter { path in
+          path.element != nil && arrays.contains(path.array)
+        })
+    for path in old.inOrder(all) where path.element != nil || ledger.effective(path)?.value != nil {
       guard let before = ledger.before[path],
         // Else the key was moved, to the cloud or from there, with what was given to it.
         try self.place(of: path, before, old, nil, places) == before.place,
@@ -243,8 +270,8 @@ package struct DeclarationPlan: Sendable {
   /// Whether a key has what the ledger has given to the path.
   private func isGiven(_ path: DeclaredPath, _ whole: Value?, _ old: Ledger) -> Bool {
     guard let declared = old.effective(path) else { return false }
-    if !path.members.isEmpty, let whole, !whole.canHave(path.members) { return false }
-    return whole?.part(path.members) == declared.value
+    if !path.isWhole, let whole, !whole.canHave(path) { return false }
+    return whole?.part(path) == declared.value
   }
 
   /// Whether a forced value is the declared one. Throws where it is a different one.
@@ -253,7 +280,7 @@ package struct DeclarationPlan: Sendable {
   ) throws(EngineError) -> Bool {
     for location in SearchList.forced(path.domain) {
       guard let forced = try places.find(path.key, at: location) else { continue }
-      guard forced.value.part(path.members) == value else {
+      guard forced.value.part(path) == value else {
         throw EngineError(
           .forced, domain: path.domain, key: path.key,
           "the administrator has set it to something else, so nothing was changed")
@@ -273,14 +300,20 @@ package struct DeclarationPlan: Sendable {
     let place = try self.place(of: path, before, old, known, places)
     let key = recorded(path, in: place)
     let whole = try read(key, places).value
-    let present = whole?.part(path.members)
+    let present = whole?.part(path)
+    if path.element != nil {
+      arrays[path.array] = place
+      if whole?.part(path.members) == nil { return }
+    }
     let isOurs = isGiven(path, whole, old)
     // A dictionary that somebody has removed is not made again for one of its members.
     let isGone = !path.members.isEmpty && whole == nil && old.effective(path) == .absent
     if isOurs, before.isKept, !isGone {
       guard present != before.value else { return }
       let outcome = isMoved ? Outcome.moved : .restored
-      add(path, place, outcome, from: present, to: before.value, text: before.text)
+      add(
+        path, place, outcome, from: present, to: before.value, text: before.text,
+        times: before.times)
       if before.hasMadeDomain { made.insert(key.location) }
     } else if !isMoved, present != nil || whole != nil && !isOurs {
       steps.append(
@@ -310,7 +343,7 @@ package struct DeclarationPlan: Sendable {
     _ old: Set<DeclaredPath>, _ declared: Set<DeclaredPath>
   ) {
     for (container, before) in ledger.before.sorted(by: { $0.key < $1.key })
-    where !old.contains(container) {
+    where before.base == nil && !old.contains(container) {
       guard !declared.contains(where: { $0.isPart(of: container) }) else { continue }
       ledger.before[container] = nil
       let part = steps.first {
@@ -323,6 +356,70 @@ package struct DeclarationPlan: Sendable {
       steps.append(
         Step(
           path: container, place: before.place, outcome: outcome, present: nil,
+          goal: before.value))
+    }
+  }
+
+  // MARK: - Arrays of elements
+
+  /// Gives a place that lacks the array of an element a copy of what programs read, unless the
+  /// element is not to be there, and is not. A value that is no array is replaced, and kept.
+  /// - Returns: whether it has made an array.
+  private mutating func makeArray(
+    for path: DeclaredPath, _ declared: Declaration.Declared, in place: Place,
+    _ places: RememberedPlaces, _ keeps: (Value, DeclaredPath) -> Bool
+  ) throws(EngineError) -> Bool {
+    guard let element = path.element else { return false }
+    arrays[path.array] = place
+    let key = recorded(path, in: place)
+    let planned = try read(key, places)
+    let present = planned.value?.part(path.members)
+    if present?.elements != nil { return false }
+    let read = try present == nil ? places.inherited(path, besides: place, inherited) : nil
+    let base = read?.part(path.members)?.elements ?? []
+    guard declared != .absent || base.contains(element.value) else { return false }
+    noteContainers(of: path, in: place, planned.value, keeps)
+    var before = try found(path.array, in: place, planned, nil, places, keeps)
+    before.base = base
+    ledger.before[path.array] = before
+    keys[key]?.value.replace(path.members, with: .array(base))
+    keys[key]?.text = nil
+    return true
+  }
+
+  /// Takes the arrays away that a declaration has made, where they are as they were begun with, and
+  /// no element is declared to be in them.
+  /// - Parameters:
+  ///   - declared: the paths that are declared where they are.
+  ///   - isMoved: whether others are declared in another place.
+  private mutating func restoreArrays(
+    _ declared: Set<DeclaredPath>, _ places: RememberedPlaces, isMoved: Bool = false,
+    keepsEmpty: Bool = false
+  ) throws(EngineError) {
+    let parts =
+      arrays.isEmpty
+      ? [:]
+      : Dictionary(
+        grouping: declared.filter { $0.element != nil }, by: \.array)
+    for (array, place) in arrays.sorted(by: { $0.key < $1.key }) {
+      guard let before = ledger.before[array], let base = before.base else { continue }
+      let elements = parts[array] ?? []
+      if elements.isEmpty { ledger.before[array] = nil }
+      guard before.isKept, !elements.contains(where: { ledger.effective($0)?.value != nil })
+      else { continue }
+      let key = recorded(array, in: place)
+      guard let present = try read(key, places).value?.part(array.members),
+        present.elements?.isSame(as: base) == true
+      else { continue }
+      ledger.before[array] = nil
+      keys[key]?.value.replace(array.members, with: before.value, keepsEmpty: keepsEmpty)
+      keys[key]?.text = array.members.isEmpty ? before.text : nil
+      if before.hasMadeDomain { made.insert(key.location) }
+      let isSaid = steps.contains { $0.isChange && $0.path.array == array && $0.path != array }
+      if isSaid, before.value == nil { continue }
+      steps.append(
+        Step(
+          path: array, place: place, outcome: isMoved ? .moved : .restored, present: present,
           goal: before.value))
     }
   }
@@ -346,15 +443,15 @@ package struct DeclarationPlan: Sendable {
 
   private mutating func add(
     _ path: DeclaredPath, _ place: Place, _ outcome: Outcome, from present: Value?,
-    to goal: Value?, text: [UInt8]?
+    to goal: Value?, text: [UInt8]?, times: Int = 1
   ) {
     let key = recorded(path, in: place)
     steps.append(
       Step(path: path, place: place, outcome: outcome, present: present, goal: goal))
     // A dictionary whose last part is declared absent stays, empty (RFC 7396). So one that is gone
     // later was removed by somebody.
-    keys[key]?.value.replace(path.members, with: goal, keepsEmpty: outcome == .set)
-    keys[key]?.text = path.members.isEmpty ? text : nil
+    keys[key]?.value.replace(path, with: goal, times: times, keepsEmpty: outcome == .set)
+    keys[key]?.text = path.isWhole ? text : nil
   }
 
   /// Makes the transaction. What was there before comes back whatever a schema says of it.

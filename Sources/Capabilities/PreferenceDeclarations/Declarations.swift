@@ -38,12 +38,22 @@ package struct Declarations: Sendable {
   package let place: Place?
 
   private let memory: LedgerMemory?
+  private let inherited: Inherited?
 
-  /// - Parameter memory: keeps the ledger from one use to the next.
+  /// What programs read for a key of a domain where a place lacks it.
+  package typealias Inherited =
+    @Sendable (Key, DomainName, Place) throws(EngineError) -> Value?
+
+  /// - Parameters:
+  ///   - memory: keeps the ledger from one use to the next.
+  ///   - inherited: what elements of an array that a place lacks join; nil: what the lists have that
+  ///     follow the place in the search list.
   package init(
-    _ places: any PersistentPlaces, in place: Place? = nil, memory: LedgerMemory? = nil
+    _ places: any PersistentPlaces, in place: Place? = nil, memory: LedgerMemory? = nil,
+    inherited: Inherited? = nil
   ) {
     (self.places, self.place, self.memory) = (places, place, memory)
+    self.inherited = inherited
   }
 
   /// Where the ledger is.
@@ -98,7 +108,8 @@ package struct Declarations: Sendable {
     let settings = HistorySettings(
       try places.findFirst(HistorySettings.key, in: HistorySettings.locations)?.stored.value)
     return try DeclarationPlan(
-      from: old, to: new, for: asked, stored: stored, in: place, places, isJudged: isJudged
+      from: old, to: new, for: asked, stored: stored, in: place, places, isJudged: isJudged,
+      inherited: inherited
     ) { value, path in
       settings.keeps(path.wrapping(value), of: path.key, in: path.domain)
     }
@@ -209,11 +220,11 @@ package struct Declarations: Sendable {
       var present: (value: Value, place: Place)?
       var failure: String?
       do throws(EngineError) {
-        present = try self.present(path, places)
+        present = try self.present(path, declared, places)
       } catch  where error.reason == .unreadable {
         failure = error.sentence
       }
-      let value = present?.value.part(path.members)
+      let value = present?.value.part(path)
       if failure == nil, value == declared.value { continue }
       all.append(
         Drift(
@@ -238,13 +249,18 @@ package struct Declarations: Sendable {
 
   /// What the key of a path has in the first of those that have it.
   private func present(
-    _ path: DeclaredPath, _ places: RememberedPlaces
+    _ path: DeclaredPath, _ declared: Declaration.Declared, _ places: RememberedPlaces
   ) throws(EngineError) -> (value: Value, place: Place)? {
     for location in compared(path.domain) {
       guard let found = try places.find(path.key, at: location) else { continue }
       return (found.value, location.place)
     }
-    return nil
+    // An element that is not to be there may come from elsewhere.
+    let place = place ?? .user
+    guard path.element != nil, declared == .absent,
+      let value = try places.inherited(path, besides: place, inherited)
+    else { return nil }
+    return (value, place)
   }
 }
 
@@ -286,7 +302,7 @@ extension Ledger {
     let isPart = conflict.names.contains { declarations[$0]?.paths[conflict.path] == nil }
     let help =
       isPart
-      ? "declare it as a whole, or by members, in both"
+      ? "declare it as a whole, by members, or by elements, in both"
       : "--over \(conflict.names.last ?? "") decides"
     return EngineError(
       .system(.notPermitted), domain: conflict.path.domain, key: conflict.path.key,

@@ -11,7 +11,9 @@ import SystemCalls
 /// of a document that was written as a file; and for each domain `.domain/<domain>`, with `names`,
 /// the declarations that name the domain, and `before`, what was there before each of its paths
 /// that is declared. Where a part is declared and something else than a dictionary with parts stood
-/// there, `before` has that too, under the path of the dictionary. So an apply reads and writes the
+/// there, `before` has that too, under the path of the dictionary. Where elements are declared and the
+/// place had no array, `before` has what was there under the path of the array, with `base`, the
+/// array that the elements were put into. So an apply reads and writes the
 /// keys of its own domains (`LedgerPart`). Earlier versions had all of `before` and all texts in
 /// one key each, `.before` and `.texts`, which are read too.
 package struct Ledger: Equatable, Sendable {
@@ -33,6 +35,14 @@ package struct Ledger: Equatable, Sendable {
     /// What the key had in other lists of the user's, from which it was removed because it is
     /// declared absent.
     package var others: [Before] = []
+    /// How often an array had the element.
+    package var times = 1
+    /// The array that the elements were put into, where the place had none; nil: it had one, or the
+    /// path is no array's.
+    package var base: [Value]?
+
+    /// The largest number that counts of `times`.
+    package static let mostTimes = 1 << 20
 
     /// Removes the values.
     /// - Returns: how many there were.
@@ -42,6 +52,7 @@ package struct Ledger: Equatable, Sendable {
         (value, text, isKept) = (nil, nil, false)
         count = 1
       }
+      base = base.map { _ in [] }
       for index in others.indices { count += others[index].forget() }
       return count
     }
@@ -100,6 +111,20 @@ package struct Ledger: Equatable, Sendable {
     return (last ?? names.first).flatMap { declarations[$0]?.paths[path] }
   }
 
+  /// The paths in order; elements of an array in that of a document which has them.
+  func inOrder(_ paths: some Sequence<DeclaredPath>) -> [DeclaredPath] {
+    var positions: [DeclaredPath: Int] = [:]
+    for (_, declaration) in declarations.sorted(by: { $0.key > $1.key }) {
+      positions.merge(declaration.positions) { $1 }
+    }
+    return paths.sorted { one, other in
+      guard one.element != nil, other.element != nil, one.array == other.array else {
+        return one < other
+      }
+      return positions[one] ?? .max < positions[other] ?? .max
+    }
+  }
+
   /// Every path that is declared.
   package var paths: Set<DeclaredPath> {
     declarations.values.reduce(into: []) { $0.formUnion($1.paths.keys) }
@@ -146,7 +171,7 @@ extension Ledger {
       guard case .dictionary(let document) = value else { throw Self.damaged(key) }
       do throws(EngineError) {
         declarations[key.string] = try Declaration(
-          document, isMerged: merged.contains(key.string))
+          document, isMerged: merged.contains(key.string), isStored: true)
       } catch {
         throw Self.damaged(key)
       }
@@ -226,11 +251,17 @@ extension Ledger {
     var before = Before(place: place, value: entry["value"])
     if case .data(let text)? = entry["text"] { before.text = text }
     before.isKept = entry["lost"] != true
+    if case .integer(let times)? = entry["times"], let times = times.signed {
+      before.times = min(max(Int(clamping: times), 1), Before.mostTimes)
+    }
+    if case .array(let base)? = entry["base"] { before.base = base }
     before.hasMadeDomain = entry["made"] == true
     if case .array(let others)? = entry["others"] {
       before.others = others.compactMap { Self.entry($0)?.1 }
     }
-    return (DeclaredPath(DomainName(domain), key, Array(keys.dropFirst())), before)
+    let path = DeclaredPath(
+      DomainName(domain), key, Array(keys.dropFirst()), element: entry["element"])
+    return (path, before)
   }
 
   /// The keys of the ledger's domain.
@@ -281,6 +312,9 @@ extension Ledger {
       "place": .string(before.place.rawValue), "domain": .string(path.domain.string),
       "path": .array(([path.key] + path.members).map { .string($0.string) }),
     ]
+    entry["element"] = path.element?.value
+    if before.times > 1 { entry["times"] = .integer(WideInteger(UInt64(before.times))) }
+    if let base = before.base { entry["base"] = .array(base) }
     entry["value"] = before.value
     if let text = before.text { entry["text"] = .data(text) }
     if !before.isKept { entry["lost"] = true }

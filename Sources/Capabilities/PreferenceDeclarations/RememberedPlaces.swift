@@ -32,4 +32,17 @@ final class RememberedPlaces: StoredPlaces {
   func keys(at location: Location) throws(EngineError) -> [Key] { try places.keys(at: location) }
 
   func exists(_ location: Location) throws(EngineError) -> Bool { try places.exists(location) }
+
+  /// What programs read for the key of a path where a place lacks it.
+  /// - Parameter inherited: says so; nil: the first of the lists that follow the place in the search
+  ///   list, without suites.
+  func inherited(
+    _ path: DeclaredPath, besides place: Place, _ inherited: Declarations.Inherited?
+  ) throws(EngineError) -> Value? {
+    if let inherited { return try inherited(path.key, path.domain, place) }
+    let all = SearchList.forced(path.domain) + SearchList.stored(path.domain, suites: [])
+    let own = Location(place, path.domain)
+    let rest = all.drop { $0 != own }.dropFirst()
+    return try findFirst(path.key, in: rest.filter { place.isOwn || !$0.place.isOwn })?.stored.value
+  }
 }

@@ -15,6 +15,20 @@ extension SearchEngine {
       + (usesSchemas ? SearchList.schemas(domain) : [])
   }
 
+  /// What programs read for a key of a domain if the place lacks it: the value of the first location
+  /// that follows the place in the search list; of the user's places only if it is one. Cost: a
+  /// look-up for each location.
+  package func value(
+    of key: Key, in domain: DomainName, behind place: Place
+  ) throws(EngineError) -> Value? {
+    let own = Location(place, domain)
+    for location in try locations(for: domain).drop(while: { $0 != own }).dropFirst()
+    where place.isOwn || !location.place.isOwn {
+      if let found = try find(key, at: location, for: domain) { return found.value }
+    }
+    return nil
+  }
+
   public var generation: UInt64? {
     // In this order: places that are fresh have notified this engine of every change.
     places.isFresh ? changes.load(ordering: .acquiring) : nil

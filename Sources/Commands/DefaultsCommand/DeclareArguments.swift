@@ -85,7 +85,7 @@ extension ValueDictionary {
     var merged = self
     for (key, value) in new {
       if depth > 0, case .dictionary(let inner) = value, case .dictionary(let known)? = self[key],
-        value != Declaration.absent, self[key] != Declaration.absent
+        Instruction.words(of: value) == nil, Instruction.words(of: .dictionary(known)) == nil
       {
         merged[key] = .dictionary(known.merging(inner, depth: depth - 1))
       } else {

@@ -25,7 +25,12 @@ struct DeclarationContents: WholeContents {
 
   init(search: SearchEngine, place: Place?) { (self.search, self.place) = (search, place) }
 
-  private var declarations: Declarations { Declarations(search.places, in: place, memory: memory) }
+  private var declarations: Declarations {
+    Declarations(search.places, in: place, memory: memory) {
+      [search] key, domain, place throws(EngineError) in
+      try search.value(of: key, in: domain, behind: place)
+    }
+  }
 
   /// The declaration that a key names, and the ending, which says how the document is written.
   private static func name(_ key: Key) -> (name: String, ending: String)? {

@@ -1,3 +1,4 @@
+import PreferenceDeclarations
 import PreferenceModel
 import PropertyList
 
@@ -43,6 +44,11 @@ enum Apply {
           message: "Could not apply \(path); nothing was changed",
           detail:
             "\(name): expected a dictionary of keys and values, found \(value.kind.noun)")
+      }
+      if let key = settings.first(where: { Instruction.isOne($0.value) })?.key {
+        throw Refusal(
+          message: "Could not apply \(path); nothing was changed",
+          detail: "\(name) \(key): only a declaration has instructions with $: apply --as NAME")
       }
       let domain = DomainName(named: name.string)
       guard known.insert(domain).inserted else {

@@ -29,7 +29,7 @@ enum Declared {
     do throws(EngineError) {
       let store = try StoreView(via: .declaration)
       view = store
-      let declarations = Declarations(store.engine.places, in: place)
+      let declarations = store.declarations(in: place)
       var plan = try declarations.plan([request], isJudged: isJudged)
       // Asked before the change, which the history has afterwards.
       let changes = plan.steps.contains { !$0.isChange } ? try LastChanges(store) : nil
@@ -70,7 +70,7 @@ enum Declared {
     try arguments.end()
     return try Refusal.wrapping("Could not read the declarations") { () throws(EngineError) in
       let store = try StoreView(ofUser: user)
-      let declarations = Declarations(store.engine.places, in: place)
+      let declarations = store.declarations(in: place)
       return isDrift
         ? try showDrift(declarations, store, isJSON) : try showNames(declarations, isJSON)
     }
@@ -121,6 +121,16 @@ enum Declared {
   }
 }
 
+extension StoreView {
+  /// The declarations of a place; nil: the user's.
+  func declarations(in place: Place?) -> Declarations {
+    let engine = engine
+    return Declarations(engine.places, in: place) { key, domain, place throws(EngineError) in
+      try engine.value(of: key, in: domain, behind: place)
+    }
+  }
+}
+
 /// The last changes of keys, as the history has them.
 private struct LastChanges {
   private var last: [RecordedKey: HistoryRecord] = [:]
@@ -160,6 +170,7 @@ extension Declarations.Drift {
       "path": .array(([path.key] + path.members).map { .string($0.string) }),
       "names": .array(names.map { .string($0) }),
     ]
+    values["element"] = path.element?.value
     values["declared"] = declared
     values["present"] = present
     values["unreadable"] = failure.map { .string($0) }

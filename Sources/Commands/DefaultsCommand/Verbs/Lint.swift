@@ -97,7 +97,9 @@ struct Lint {
       return check(values, domain, path)
     }
     for case (let domain, .dictionary(let settings)) in values.sorted(by: { $0.key < $1.key }) {
-      check(settings, DomainName(named: domain.string), path)
+      // What an instruction makes of a value, is not known here.
+      let whole = settings.filter { Instruction.words(of: $0.value) == nil }
+      check(ValueDictionary(whole), DomainName(named: domain.string), path)
     }
   }
 
