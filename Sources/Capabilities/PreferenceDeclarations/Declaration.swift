@@ -20,7 +20,11 @@ package struct Declaration: Equatable, Sendable {
   /// Whether dictionaries are declared member by member (RFC 7396), so that other members stay.
   package let isMerged: Bool
   /// What is declared.
-  package let paths: [DeclaredPath: Declared]
+  package private(set) var paths: [DeclaredPath: Declared]
+  /// The domains that are declared exactly: with `"$exact": true` among their keys.
+  package let exact: Set<DomainName>
+  /// The keys of those that the document does not name, and that are declared not to be there.
+  package private(set) var swept: Set<DeclaredPath> = []
   /// The order of elements in the document.
   let positions: [DeclaredPath: Int]
 
@@ -36,6 +40,7 @@ package struct Declaration: Equatable, Sendable {
   ) throws(EngineError) {
     var named: ValueDictionary = [:]
     var reading = Reading(isStored: isStored)
+    var exact: Set<DomainName> = []
     for (name, settings) in document {
       let domain = DomainName(named: name.string)
       guard named.updateValue(settings, forKey: domain.key) == nil else {
@@ -51,11 +56,45 @@ package struct Declaration: Equatable, Sendable {
         throw Self.refused(domain, "no declaration can name it")
       }
       for (key, value) in settings {
-        try reading.add(value, DeclaredPath(domain, key), isMerged)
+        if key == Self.exactKey, case .boolean(let isExact) = value {
+          if isExact { exact.insert(try Self.exact(domain)) }
+        } else {
+          try reading.add(value, DeclaredPath(domain, key), isMerged)
+        }
       }
     }
     (self.document, self.isMerged) = (named, isMerged)
-    (paths, positions) = (reading.paths, reading.positions)
+    (paths, positions, self.exact) = (reading.paths, reading.positions, exact)
+  }
+
+  /// The word that a domain has among its keys which is declared exactly.
+  package static let exactKey: Key = "$exact"
+
+  /// Whether a word among the keys of a domain says how the domain is declared, and is no key.
+  package static func isWord(_ key: Key, _ value: Value) -> Bool {
+    key == exactKey && value.kind == .boolean
+  }
+
+  /// The domain; throws if it cannot be declared exactly.
+  private static func exact(_ domain: DomainName) throws(EngineError) -> DomainName {
+    guard domain != .global, !domain.string.hasPrefix("prefsfs") else {
+      throw refused(
+        domain, "$exact would remove keys that programs need, so it is refused for this domain")
+    }
+    return domain
+  }
+
+  /// Declares a key not to be there that the document does not name.
+  mutating func sweep(_ path: DeclaredPath) {
+    guard exact.contains(path.domain), paths[path] == nil else { return }
+    paths[path] = .absent
+    swept.insert(path)
+  }
+
+  /// Ends what `sweep` has declared.
+  mutating func unsweep() {
+    for path in swept { paths[path] = nil }
+    swept = []
   }
 
   private static func refused(_ domain: DomainName, _ sentence: String) -> EngineError {

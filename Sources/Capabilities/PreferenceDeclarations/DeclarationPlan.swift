@@ -116,6 +116,8 @@ package struct DeclarationPlan: Sendable {
       try declare(path, declared, old, place, places, keeps)
     }
     try restoreArrays(paths, places, keepsEmpty: true)
+    let swept = new.declarations.values.reduce(into: Set()) { $0.formUnion($1.swept) }
+    for path in ledger.before.keys { ledger.before[path]?.isSwept = swept.contains(path) }
     steps.sort { ($0.path, $0.place.rawValue) < ($1.path, $1.place.rawValue) }
     finish(stored, at: Location(place ?? .user, Ledger.domain), isJudged: isJudged)
   }

@@ -90,6 +90,7 @@ package struct Declarations: Sendable {
     let stored = try part(of: requests)
     let old = try Ledger(stored.values)
     var new = old
+    new.unsweep()
     var asked: Set<String> = []
     // A name that is declared too is not removed, in whichever order a rename says both.
     let declared = requests.compactMap {
@@ -105,14 +106,62 @@ package struct Declarations: Sendable {
       try new.note(request)
     }
     new.over = new.over.filter { !$0.value.isEmpty }
-    let settings = HistorySettings(
-      try places.findFirst(HistorySettings.key, in: HistorySettings.locations)?.stored.value)
+    let settings = try settings()
+    new.sweep(old.sweptKeys)
+    new.sweep(try looseKeys(new, of: asked, settings, places))
     return try DeclarationPlan(
       from: old, to: new, for: asked, stored: stored, in: place, places, isJudged: isJudged,
       inherited: inherited
     ) { value, path in
       settings.keeps(path.wrapping(value), of: path.key, in: path.domain)
     }
+  }
+
+  /// What may be kept of values.
+  private func settings() throws(EngineError) -> HistorySettings {
+    HistorySettings(
+      try places.findFirst(HistorySettings.key, in: HistorySettings.locations)?.stored.value)
+  }
+
+  /// The keys that are in the place, and not in a document, of the domains that these declarations
+  /// declare exactly. What could not come back is left alone, and so are the keys of the cloud,
+  /// those that others have set, and those that programs keep for themselves.
+  /// Cost: O(keys of these domains).
+  private func looseKeys(
+    _ ledger: Ledger, of names: some Sequence<String>,
+    _ settings: @autoclosure () throws(EngineError) -> HistorySettings,
+    _ places: some StoredPlaces
+  ) throws(EngineError) -> Set<DeclaredPath> {
+    let domains = names.reduce(into: Set<DomainName>()) {
+      $0.formUnion(ledger.declarations[$1]?.exact ?? [])
+    }
+    if domains.isEmpty { return [] }
+    let (named, settings) = (ledger.namedKeys, try settings())
+    var keys: Set<DeclaredPath> = []
+    for location in domains.flatMap({ domain in
+      (place.map { [$0] } ?? [.host, .user]).map { Location($0, domain) }
+    }) {
+      for key in try places.keys(at: location) {
+        let path = DeclaredPath(location.domain, key)
+        guard !named.contains(path), !HistoryFilter.isState(RecordedKey(key, at: location)),
+          try isLoose(key, at: location, settings, places)
+        else { continue }
+        keys.insert(path)
+      }
+    }
+    return keys
+  }
+
+  /// Whether a key can be taken away, and come back.
+  private func isLoose(
+    _ key: Key, at location: Location, _ settings: HistorySettings, _ places: some StoredPlaces
+  ) throws(EngineError) -> Bool {
+    guard let stored = try places.find(key, at: location), stored.metadata.setter == nil,
+      settings.keeps(stored.value, of: key, in: location.domain)
+    else { return false }
+    if place != nil { return true }
+    let others = SearchList.forced(location.domain) + [Location(.cloud, location.domain)]
+    return try places.findFirst(key, in: others) == nil
   }
 
   /// What of the ledger concerns the requests.
@@ -212,8 +261,10 @@ package struct Declarations: Sendable {
   /// another list of the user's gives something else. Those of a list that cannot be read are among
   /// them.
   package func drift() throws(EngineError) -> [Drift] {
-    let ledger = try ledger()
+    var ledger = try ledger()
     let places = RememberedPlaces(places)
+    let names = ledger.declarations.keys
+    ledger.sweep(try looseKeys(ledger, of: names, try settings(), places))
     var all: [Drift] = []
     for path in ledger.paths.sorted() {
       guard let declared = ledger.effective(path) else { continue }
@@ -237,7 +288,7 @@ package struct Declarations: Sendable {
 
   /// The locations that `drift` looks at.
   package func comparedLocations() throws(EngineError) -> Set<Location> {
-    Set(try ledger().paths.lazy.map(\.domain)).reduce(into: []) { $0.formUnion(compared($1)) }
+    try ledger().domains.reduce(into: []) { $0.formUnion(compared($1)) }
   }
 
   /// Where a declared value of a domain can be: in the declared place; where that is the user's, in

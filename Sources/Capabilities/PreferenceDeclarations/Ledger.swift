@@ -1,3 +1,4 @@
+import PreferenceHistory
 import PreferenceModel
 import PropertyList
 import SystemCalls
@@ -35,6 +36,8 @@ package struct Ledger: Equatable, Sendable {
     /// What the key had in other lists of the user's, from which it was removed because it is
     /// declared absent.
     package var others: [Before] = []
+    /// Whether no document names the key, and one declares its domain exactly.
+    package var isSwept = false
     /// How often an array had the element.
     package var times = 1
     /// The array that the elements were put into, where the place had none; nil: it had one, or the
@@ -121,7 +124,8 @@ package struct Ledger: Equatable, Sendable {
       guard one.element != nil, other.element != nil, one.array == other.array else {
         return one < other
       }
-      return positions[one] ?? .max < positions[other] ?? .max
+      let (first, second) = (positions[one] ?? .max, positions[other] ?? .max)
+      return first == second ? one < other : first < second
     }
   }
 
@@ -193,6 +197,50 @@ extension Ledger {
       guard case .dictionary(let part) = value else { throw Self.damaged(key) }
       if let entries = part["before"] { try addBefore(entries, key) }
     }
+    sweep(before.filter(\.value.isSwept).map(\.key))
+  }
+
+  // MARK: - Domains that are declared exactly
+
+  /// Has the declarations which declare a domain exactly declare these keys of it not to be there,
+  /// unless a document names them. Cost: O(declared paths), if there are any.
+  mutating func sweep(_ keys: some Collection<DeclaredPath>) {
+    if keys.isEmpty { return }
+    let named = namedKeys
+    for name in declarations.keys {
+      for key in keys where !named.contains(key) { declarations[name]?.sweep(key) }
+    }
+  }
+
+  /// The keys that documents name, wholly or in part.
+  var namedKeys: Set<DeclaredPath> {
+    declarations.values.reduce(into: []) { named, declaration in
+      for path in declaration.paths.keys where !declaration.swept.contains(path) {
+        named.insert(DeclaredPath(path.domain, path.key))
+      }
+    }
+  }
+
+  mutating func unsweep() {
+    for name in declarations.keys { declarations[name]?.unsweep() }
+  }
+
+  /// The keys that a declaration which declares its domain exactly keeps away when no document names
+  /// them: those that were swept before, and those that would come back.
+  var sweptKeys: [DeclaredPath] {
+    before.filter { path, before in
+      before.isSwept
+        || path.isWhole && before.base == nil && before.value != nil && before.isKept
+          && !HistoryFilter.isState(RecordedKey(path.key, at: Location(before.place, path.domain)))
+    }.map(\.key)
+  }
+
+  /// The domains that declarations name.
+  package var domains: Set<DomainName> {
+    declarations.values.reduce(into: []) { domains, declaration in
+      domains.formUnion(declaration.exact)
+      domains.formUnion(declaration.paths.keys.lazy.map(\.domain))
+    }
   }
 
   private mutating func addText(_ file: Key, _ value: Value) {
@@ -256,6 +304,7 @@ extension Ledger {
     }
     if case .array(let base)? = entry["base"] { before.base = base }
     before.hasMadeDomain = entry["made"] == true
+    before.isSwept = entry["swept"] == true
     if case .array(let others)? = entry["others"] {
       before.others = others.compactMap { Self.entry($0)?.1 }
     }
@@ -319,6 +368,7 @@ extension Ledger {
     if let text = before.text { entry["text"] = .data(text) }
     if !before.isKept { entry["lost"] = true }
     if before.hasMadeDomain { entry["made"] = true }
+    if before.isSwept { entry["swept"] = true }
     if !before.others.isEmpty {
       entry["others"] = .array(before.others.map { Self.value(path, $0) })
     }

@@ -80,7 +80,7 @@ package struct HistoryFilter: Equatable, Sendable {
   }
 
   /// Whether the key holds a program's state; so do those that this project keeps for itself.
-  static func isState(_ changed: RecordedKey) -> Bool {
+  package static func isState(_ changed: RecordedKey) -> Bool {
     changed.isNote || changed.location.domain == .declared || isState(changed.key)
   }
 

@@ -124,6 +124,6 @@ struct DeclarationContents: WholeContents {
     guard search.places.isLoaded(location), let ledger = try? declarations.ledger() else {
       return [location.domain]
     }
-    return [location.domain] + Set(ledger.paths.map(\.domain))
+    return [location.domain] + ledger.domains
   }
 }

@@ -45,7 +45,7 @@ enum Apply {
           detail:
             "\(name): expected a dictionary of keys and values, found \(value.kind.noun)")
       }
-      if let key = settings.first(where: { Instruction.isOne($0.value) })?.key {
+      if let key = settings.first(where: Self.isOfDeclaration)?.key {
         throw Refusal(
           message: "Could not apply \(path); nothing was changed",
           detail: "\(name) \(key): only a declaration has instructions with $: apply --as NAME")
@@ -59,6 +59,10 @@ enum Apply {
       all.append((domain, settings))
     }
     return (all, format)
+  }
+
+  private static func isOfDeclaration(_ item: ValueDictionary.Element) -> Bool {
+    Instruction.isOne(item.value) || Declaration.isWord(item.key, item.value)
   }
 
   /// Returns an intent for each key that is not as declared, with the line that reports the change.

@@ -82,8 +82,9 @@ enum Declared {
     let ledger = try declarations.ledger()
     let drift = try declarations.drift()
     for (name, declaration) in ledger.declarations.sorted(by: { $0.key < $1.key }) {
-      let keys = declaration.paths.count
-      let domains = Set(declaration.paths.keys.map(\.domain)).count
+      let keys = declaration.paths.count - declaration.swept.count
+      let named = declaration.exact.union(declaration.paths.keys.map(\.domain))
+      let domains = named.count
       let drifted = drift.filter { $0.names.contains(name) }.count
       if isJSON {
         Output.write(json: [

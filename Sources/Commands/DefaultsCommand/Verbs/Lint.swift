@@ -98,7 +98,9 @@ struct Lint {
     }
     for case (let domain, .dictionary(let settings)) in values.sorted(by: { $0.key < $1.key }) {
       // What an instruction makes of a value, is not known here.
-      let whole = settings.filter { Instruction.words(of: $0.value) == nil }
+      let whole = settings.filter {
+        Instruction.words(of: $0.value) == nil && !Declaration.isWord($0.key, $0.value)
+      }
       check(ValueDictionary(whole), DomainName(named: domain.string), path)
     }
   }
