@@ -28,18 +28,26 @@ package struct Declaration: Equatable, Sendable {
   /// The order of elements in the document.
   let positions: [DeclaredPath: Int]
 
+  /// What the variables stood for that the document has, when it was declared; nil: it has none.
+  package let variables: Variables?
+  /// The keys whose values are different on another machine.
+  let hostKeys: Set<DeclaredPath>
+
   /// What stands for a value that is declared not to be there.
   package static let absent: Value = ["$absent": true]
 
   /// Reads a declaration, which may call domains as people do (`DomainName.init(named:)`). It has its
   /// document with the names of the domains themselves. Throws EINVAL for a document that is not one.
-  /// - Parameter isStored: whether it is from a ledger: what an earlier version has taken for a value
-  ///   is one.
+  /// - Parameters:
+  ///   - isStored: whether it is from a ledger: what an earlier version has taken for a value is one.
+  ///   - variables: what variables stand for; nil: strings are what they are.
   package init(
-    _ document: ValueDictionary, isMerged: Bool = false, isStored: Bool = false
+    _ document: ValueDictionary, isMerged: Bool = false, isStored: Bool = false,
+    variables: Variables? = nil
   ) throws(EngineError) {
     var named: ValueDictionary = [:]
-    var reading = Reading(isStored: isStored)
+    let hasVariables = variables != nil && Value.dictionary(document).hasVariables
+    var reading = Reading(isStored: isStored, variables: hasVariables ? variables : nil)
     var exact: Set<DomainName> = []
     for (name, settings) in document {
       let domain = DomainName(named: name.string)
@@ -65,6 +73,8 @@ package struct Declaration: Equatable, Sendable {
     }
     (self.document, self.isMerged) = (named, isMerged)
     (paths, positions, self.exact) = (reading.paths, reading.positions, exact)
+    self.variables = reading.variables?.limited(to: reading.used)
+    hostKeys = reading.hostKeys
   }
 
   /// The word that a domain has among its keys which is declared exactly.
@@ -106,19 +116,43 @@ package struct Declaration: Equatable, Sendable {
 private struct Reading {
   var paths: [DeclaredPath: Declaration.Declared] = [:]
   var positions: [DeclaredPath: Int] = [:]
+  /// The variables that the document has so far, and the keys of those of the host.
+  var used: Set<Variables.Name> = []
+  var hostKeys: Set<DeclaredPath> = []
   let isStored: Bool
+  let variables: Variables?
 
-  init(isStored: Bool) { self.isStored = isStored }
+  init(isStored: Bool, variables: Variables?) {
+    (self.isStored, self.variables) = (isStored, variables)
+  }
+
+  private mutating func expand(
+    _ value: Value, _ path: DeclaredPath
+  ) throws(EngineError) -> Value {
+    guard let variables else { return value }
+    var names: Set<Variables.Name> = []
+    let expanded: Value
+    do throws(Variables.Unknown) {
+      expanded = try variables.expand(value, &names)
+    } catch {
+      let known = Variables.Name.allCases.map { "${\($0.rawValue)}" }.joined(separator: ", ")
+      throw refused(
+        path, "\(error.text) is no variable: there are \(known); $${ stands for ${ itself")
+    }
+    used.formUnion(names)
+    if names.contains(where: \.isOfHost) { hostKeys.insert(DeclaredPath(path.domain, path.key)) }
+    return expanded
+  }
 
   mutating func add(
     _ value: Value, _ path: DeclaredPath, _ isMerged: Bool
   ) throws(EngineError) {
     switch try instruction(value, path) {
     case .absent: paths[path] = .absent
-    case .value(let value): paths[path] = .value(value)
+    case .value(let value): paths[path] = .value(try expand(value, path))
     case .elements(let added, let removed):
-      for element in added { try add(element: element, .value(element), path) }
-      for element in removed { try add(element: element, .absent, path) }
+      for element in added { try add(element: element, isThere: true, path) }
+      for element in removed { try add(element: element, isThere: false, path) }
     case .merge(let members): try add(members: members, path)
     case nil:
       if isMerged, case .dictionary(let members) = value { return try add(members: members, path) }
@@ -128,7 +162,7 @@ private struct Reading {
           "null, or a dictionary of words with $, can stand for the value of a key, and with "
             + "--merge or in $merge for that of a member; {\"$value\": X} is X itself")
       }
-      paths[path] = .value(value)
+      paths[path] = .value(try expand(value, path))
     }
   }
 
@@ -140,11 +174,13 @@ private struct Reading {
   }
 
   private mutating func add(
-    element: Value, _ declared: Declaration.Declared, _ path: DeclaredPath
+    element: Value, isThere: Bool, _ path: DeclaredPath
   ) throws(EngineError) {
     guard !element.hasInstruction(isStored: isStored) else {
       throw refused(path, "null, or a dictionary of words with $, cannot be an element of $add")
     }
+    let element = try expand(element, path)
+    let declared = isThere ? Declaration.Declared.value(element) : .absent
     let path = DeclaredPath(path.domain, path.key, path.members, element: element)
     let known = paths.updateValue(declared, forKey: path)
     guard known == nil || known == declared else {

@@ -226,6 +226,7 @@ package struct DeclarationPlan: Sendable {
   ) throws(EngineError) -> Place {
     if let place { return place }
     guard let before else {
+      if ledger.isOfHost(path) { return .host }
       return try ChangeRules(places).writePlace(of: path.key, in: path.domain)
     }
     if try places.find(path.key, at: Location(before.place, path.domain)) != nil {
@@ -260,9 +261,13 @@ package struct DeclarationPlan: Sendable {
         // Else the key was moved, to the cloud or from there, with what was given to it.
         try self.place(of: path, before, old, nil, places) == before.place,
         // Its error is the one that `declare` throws.
-        let used = try? ChangeRules(places).writePlace(of: path.key, in: path.domain),
-        used != before.place, try places.find(path.key, at: Location(used, path.domain)) != nil
+        let used = ledger.isOfHost(path)
+          ? .host : try? ChangeRules(places).writePlace(of: path.key, in: path.domain),
+        used != before.place
       else { continue }
+      if !ledger.isOfHost(path) {
+        guard try places.find(path.key, at: Location(used, path.domain)) != nil else { continue }
+      }
       moved.insert(path)
       try release(path, old, places, isMoved: true)
     }

@@ -103,6 +103,7 @@ package struct Declarations: Sendable {
         if declared.contains(name) { continue }
         asked.insert(name)
       }
+      try refuseVariables(of: request)
       try new.note(request)
     }
     new.over = new.over.filter { !$0.value.isEmpty }
@@ -115,6 +116,21 @@ package struct Declarations: Sendable {
     ) { value, path in
       settings.keeps(path.wrapping(value), of: path.key, in: path.domain)
     }
+  }
+
+  /// Throws where a variable would be one value for all users, or for all machines, of a place.
+  private func refuseVariables(of request: Request) throws(EngineError) {
+    guard let place, case .declare(_, let declaration, _, _) = request,
+      let names = declaration.variables?.values.keys
+    else { return }
+    let differ = names.filter { place.isMachineWide ? !$0.isOfHost : $0.isOfHost }
+    guard let name = differ.map(\.rawValue).min(), place.isMachineWide || place == .user else {
+      return
+    }
+    throw EngineError(
+      .system(.invalidArgument), domain: declaration.hostKeys.first?.domain,
+      "${\(name)} is different for each \(place.isMachineWide ? "user" : "machine"), and the place "
+        + "\(place.rawValue) has one value for all; leave the variable or --place out")
   }
 
   /// What may be kept of values.

@@ -8,7 +8,8 @@ import SystemCalls
 ///
 /// Its keys are ordinary preferences: each name of a declaration has its document. Names that begin
 /// with a dot are the ledger's own: `.merged`, the names of declarations that merge dictionaries;
-/// `.over`, for each name the declarations that it takes precedence of; `.text/<file>`, the bytes
+/// `.over`, for each name the declarations that it takes precedence of; `.variables`, for each name
+/// what the variables in its document stood for when it was declared; `.text/<file>`, the bytes
 /// of a document that was written as a file; and for each domain `.domain/<domain>`, with `names`,
 /// the declarations that name the domain, and `before`, what was there before each of its paths
 /// that is declared. Where a part is declared and something else than a dictionary with parts stood
@@ -81,6 +82,8 @@ package struct Ledger: Equatable, Sendable {
   package var before: [DeclaredPath: Before] = [:]
   /// The names of declarations that merge dictionaries, and whose documents were not read.
   private var mergedBesides: Set<String> = []
+  /// What variables stood for in documents that were not read.
+  private var variablesBesides: [String: Variables] = [:]
 
   /// An empty ledger.
   package init() {}
@@ -129,6 +132,12 @@ package struct Ledger: Equatable, Sendable {
     }
   }
 
+  /// Whether a path is of a key whose value is different on another machine.
+  func isOfHost(_ path: DeclaredPath) -> Bool {
+    let key = DeclaredPath(path.domain, path.key)
+    return declarations.values.contains { $0.hostKeys.contains(key) && $0.paths[path] != nil }
+  }
+
   /// Every path that is declared.
   package var paths: Set<DeclaredPath> {
     declarations.values.reduce(into: []) { $0.formUnion($1.paths.keys) }
@@ -171,16 +180,22 @@ extension Ledger {
       guard case .array(let names) = value else { throw Self.damaged(Self.mergedKey) }
       merged = Set(names.compactMap(\.string))
     }
+    var variables: [String: Variables] = [:]
+    for (key, value) in values[Self.variablesKey]?.dictionary ?? [:] {
+      variables[key.string] = Variables(value)
+    }
     for (key, value) in values where !key.string.hasPrefix(".") {
       guard case .dictionary(let document) = value else { throw Self.damaged(key) }
       do throws(EngineError) {
         declarations[key.string] = try Declaration(
-          document, isMerged: merged.contains(key.string), isStored: true)
+          document, isMerged: merged.contains(key.string), isStored: true,
+          variables: variables[key.string])
       } catch {
         throw Self.damaged(key)
       }
     }
     mergedBesides = merged.filter { declarations[$0] == nil }
+    variablesBesides = variables.filter { declarations[$0.key] == nil }
     if let value = values[Self.overKey] {
       guard case .dictionary(let all) = value else { throw Self.damaged(Self.overKey) }
       for case (let name, .array(let others)) in all {
@@ -262,6 +277,7 @@ extension Ledger {
   /// The key of all that was there before, and of all texts, in ledgers of earlier versions.
   static let (beforeKey, textsKey): (Key, Key) = (".before", ".texts")
   static let (mergedKey, overKey): (Key, Key) = (".merged", ".over")
+  static let variablesKey: Key = ".variables"
   private static let (domainPrefix, textPrefix) = (".domain/", ".text/")
 
   /// The key of what is known of a domain.
@@ -323,6 +339,12 @@ extension Ledger {
     let besides = mergedBesides.filter { declarations[$0] == nil }
     let merged = besides.union(declarations.filter(\.value.isMerged).keys).sorted()
     if !merged.isEmpty { values[Self.mergedKey] = .array(merged.map { .string($0) }) }
+    var variables = variablesBesides.filter { declarations[$0.key] == nil }
+    for (name, declaration) in declarations { variables[name] = declaration.variables }
+    if !variables.isEmpty {
+      values[Self.variablesKey] = .dictionary(
+        ValueDictionary(variables.map { (key: Key($0.key), value: $0.value.value) }))
+    }
     let over = over.filter { !$0.value.isEmpty }
     if !over.isEmpty {
       values[Self.overKey] = .dictionary(

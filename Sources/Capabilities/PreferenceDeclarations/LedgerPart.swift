@@ -38,7 +38,7 @@ struct LedgerPart {
       values[key] = value
       return value
     }
-    for key in [Ledger.mergedKey, Ledger.overKey] { _ = try read(key) }
+    for key in [Ledger.mergedKey, Ledger.overKey, Ledger.variablesKey] { _ = try read(key) }
     for name in names {
       let document = try read(Key(name))?.dictionary ?? [:]
       domains.formUnion(document.keys.map { DomainName(named: $0.string) })

@@ -1,3 +1,4 @@
+import PreferenceControl
 import PreferenceDeclarations
 import PreferenceModel
 import PropertyList
@@ -32,7 +33,7 @@ struct DeclareArguments {
       document = document.merging(next, depth: isMerged ? .max : 1)
     }
     declaration = try Refusal.wrapping(Self.refused(files)) { () throws(EngineError) in
-      try Declaration(document, isMerged: isMerged)
+      try Declaration(document, isMerged: isMerged, variables: .own)
     }
     if let rules = declaration.document[DomainName.effects.key]?.dictionary {
       try RuleConsent.require(rules, allowsRules, "apply \(files.joined(separator: " "))")
@@ -44,7 +45,7 @@ struct DeclareArguments {
   ) throws(Refusal) -> Declaration {
     let document = try Import.dictionary(file, null: Declaration.absent)
     return try Refusal.wrapping(refused([file])) { () throws(EngineError) in
-      try Declaration(document, isMerged: isMerged)
+      try Declaration(document, isMerged: isMerged, variables: .own)
     }
   }
 

@@ -97,7 +97,8 @@ struct DeclarationContents: WholeContents {
       // A file that was renamed keeps the way in which it is declared.
       let old = all[name] ?? all.values.first { $0.document == document }
       return .declare(
-        name, try Declaration(document, isMerged: old?.isMerged ?? false), over: [],
+        name, try Declaration(document, isMerged: old?.isMerged ?? false, variables: .own),
+        over: [],
         text: change.text.map { Ledger.Text(ending: ending, bytes: $0) })
     default:
       throw EngineError(

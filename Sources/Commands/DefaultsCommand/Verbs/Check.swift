@@ -1,3 +1,4 @@
+import PreferenceControl
 import PreferenceDeclarations
 import PreferenceModel
 import PropertyList
@@ -85,7 +86,7 @@ enum Check {
       guard case .dictionary(let values) = value else {
         return complain(path, "it is not a dictionary, but of type \(value.kind.rawValue)", &status)
       }
-      if isDocument { _ = try Declaration(values) }
+      if isDocument { _ = try Declaration(values, variables: .own) }
       if path.hasSuffix("/\(Ledger.domain).plist") { _ = try Ledger(values) }
     } catch {
       complain(path, "\(error)", &status)
