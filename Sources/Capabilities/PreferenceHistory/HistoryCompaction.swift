@@ -15,6 +15,7 @@ extension HistoryRecord {
     /// By whom, where that matters.
     var via = ChangeSource.Via.unknown
     var program = ""
+    var because = ""
     let window: Int64
   }
 
@@ -25,6 +26,7 @@ extension HistoryRecord {
     }
     return Row(
       key: item.recordedKey, via: source.via, program: source.program,
+      because: source.because,
       window: time.nanoseconds / Self.window)
   }
 

@@ -119,6 +119,7 @@ enum HistoryFile {
         $0.append(2 as UInt8)
         $0.append(source)
         $0.append(record.source)
+        if !record.source.because.isEmpty { $0.append(counted: record.source.because.utf8) }
       }
     }
     append(record.number, to: &bytes) { $0.append(record, source: source) }
@@ -179,7 +180,9 @@ extension ByteReader {
       contents.entries.append((number, .change(record)))
     case 2:
       let id = try self.number(UInt32.self)
-      contents.sources[id] = try changeSource()
+      var source = try changeSource()
+      if !isAtEnd { source.because = String(decoding: try counted(), as: UTF8.self) }
+      contents.sources[id] = source
     case 3:
       contents.entries.append((number, .gap(String(decoding: try counted(), as: UTF8.self))))
     default: throw Unknown()

@@ -40,7 +40,7 @@ extension HistoryRecord {
   }
 
   fileprivate func values(of items: [Item]) -> ValueDictionary {
-    [
+    var values: ValueDictionary = [
       "number": .integer(WideInteger(number)), "first": .integer(WideInteger(first)),
       "count": .integer(WideInteger(UInt64(clamping: count))), "time": .string(time.text),
       "via": .string("\(source.via)"), "user": .integer(WideInteger(UInt64(source.user))),
@@ -49,6 +49,8 @@ extension HistoryRecord {
       "changes": .array(
         items.map { .dictionary($0.recordedKey.values(from: $0.before, to: $0.after)) }),
     ]
+    if !source.because.isEmpty { values["because"] = .string(source.because) }
+    return values
   }
 }
 
@@ -98,13 +100,14 @@ extension Timestamp {
 }
 
 extension ChangeSource {
-  /// The way, the program and the unit, as far as they are known.
+  /// The way, the program and the unit, as far as they are known, and why if that was said.
   package var text: String {
     let way: [Via: String] = [
       .unknown: "unknown (the owner was killed)", .list: "list (another program)",
     ]
     let isOfProcess = [.mount, .command, .library, .cloud, .undo, .declaration].contains(via)
     let program = isOfProcess && program.isEmpty ? "a program that has ended" : program
-    return [way[via] ?? "\(via)", program, unit].filter { !$0.isEmpty }.joined(separator: ", ")
+    let who = [way[via] ?? "\(via)", program, unit].filter { !$0.isEmpty }.joined(separator: ", ")
+    return because.isEmpty ? who : "\(who): \(because)"
   }
 }

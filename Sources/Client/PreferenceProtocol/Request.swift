@@ -113,6 +113,7 @@ extension Request {
         // How many intents precede `.judged`: schemas judge the others. The largest number: schemas
         // judge none.
         $0.append(intents.firstIndex(of: .judged).map { UInt32($0) } ?? .max)
+        if let because = source?.because, !because.isEmpty { $0.append(counted: because.utf8) }
       }
     case .synchronize(let mounts): Frame.bytes(6, number) { $0.append(mounts ? 1 : 0 as UInt8) }
     case .mount(let author, let claims):
@@ -274,6 +275,11 @@ extension ByteReader {
       if source == ChangeSource(.unknown) { source = nil }
       let judged = try number(UInt32.self)
       if judged <= intents.count { intents.insert(.judged, at: Int(judged)) }
+      if !isAtEnd {
+        var known = source ?? ChangeSource(.unknown)
+        known.because = String(decoding: try counted(), as: UTF8.self)
+        source = known
+      }
       return .apply(serial: serial, author, deadline: deadline, answering, intents, source)
     case 6: return .synchronize(mounts: try number(UInt8.self) == 1)
     case 7: return .mount(try author(), claims: isAtEnd ? [] : try array { try $0.key() })

@@ -12,6 +12,8 @@ struct DeclareArguments {
   let isDryRun: Bool
   /// Whether schemas refuse nothing.
   let isForced: Bool
+  /// Why it is applied; empty: the command line does not say.
+  let because: String
 
   /// Reads the command line; nil: it has no `--as`, and is left as it was.
   init?(_ arguments: inout Arguments) throws(Refusal) {
@@ -21,6 +23,8 @@ struct DeclareArguments {
     place = try Self.place(&arguments)
     let isMerged = arguments.remove("--merge")
     isDryRun = arguments.remove("--dry-run") || arguments.options.isDryRun
+    let reason = try arguments.removeLast(option: "--because") ?? arguments.options.because
+    because = try Arguments.reason(reason)
     isForced = arguments.remove("--force") || arguments.options.isForced
     let allowsRules = arguments.remove("--rules") || arguments.options.allowsRules || isDryRun
     let files = Array(arguments.rest)

@@ -20,15 +20,17 @@ struct StoreView {
   ///   - directory: the directory of the store; nil: the user's own store.
   ///   - isBrief: false for a command that waits for changes.
   ///   - via: the way of the command's changes, for the history.
+  ///   - because: why they are made; empty: the command line does not say.
   init(
-    _ directory: String? = nil, isBrief: Bool = true, via: ChangeSource.Via = .command
+    _ directory: String? = nil, isBrief: Bool = true, via: ChangeSource.Via = .command,
+    because: String = ""
   ) throws(EngineError) {
     if let directory, !Files.isDirectory(directory),
       !directory.hasPrefix(Surroundings().systemDirectory + "/")
     {
       throw EngineError(.noSuchDomain, "there is no directory \(directory)")
     }
-    try self.init(Surroundings(store: directory), isBrief: isBrief, via: via)
+    try self.init(Surroundings(store: directory), isBrief: isBrief, via: via, because: because)
   }
 
   /// Connects to the store of a user (see `Surroundings.init(ofUser:)`); nil: of this user.
@@ -43,11 +45,17 @@ struct StoreView {
   }
 
   private init(
-    _ surroundings: Surroundings, isBrief: Bool = true, via: ChangeSource.Via = .command
+    _ surroundings: Surroundings, isBrief: Bool = true, via: ChangeSource.Via = .command,
+    because: String = ""
   ) throws(EngineError) {
     self.surroundings = surroundings
     let client = try StoreClient(clientOf: surroundings, isBrief: isBrief, via: via) {
       Output.note("\($0)")
+    }
+    if !because.isEmpty {
+      var source = ChangeSource(via)
+      source.because = because
+      client.setSource(source)
     }
     // It stays until the process ends: releasing what it has would only cost time.
     _ = Unmanaged.passRetained(client)
@@ -132,7 +140,7 @@ struct DomainView {
   let store: StoreView
 
   init(_ target: Target) throws(EngineError) {
-    self.init(target, try StoreView(target.directory))
+    self.init(target, try StoreView(target.directory, because: target.because))
   }
 
   init(_ target: Target, _ store: StoreView) { (self.target, self.store) = (target, store) }

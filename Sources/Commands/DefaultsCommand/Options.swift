@@ -25,6 +25,8 @@ struct Options {
   var isForced = false
   /// `--rules`: a document may have rules, which run commands.
   var allowsRules = false
+  /// `--because TEXT`: why something is changed, for the history.
+  var because = ""
   /// `--dry-run`: nothing is written.
   var isDryRun = false
 
@@ -116,6 +118,14 @@ struct Arguments {
     return last
   }
 
+  /// Returns the text that says why something is changed. Throws if it is too long.
+  static func reason(_ text: String) throws(Refusal) -> String {
+    guard text.utf8.count <= ChangeSource.longestReason else {
+      throw .mistake("the text of --because has \(ChangeSource.longestReason) bytes at most")
+    }
+    return text
+  }
+
   /// Throws if there are more words.
   func end() throws(Refusal) {
     if let word = rest.first { throw Self.unexpected(word) }
@@ -143,6 +153,10 @@ struct Arguments {
         rest.removeFirst()
         guard let user = rest.first else { throw .mistake("--for needs the name of a user") }
         options.user = user
+      case "--because":
+        rest.removeFirst()
+        guard let text = rest.first else { throw .mistake("--because needs a text") }
+        options.because = try Self.reason(text)
       case "--dry-run": options.isDryRun = true
       case "--force": options.isForced = true
       case "--rules": options.allowsRules = true

@@ -18,6 +18,8 @@ struct Target {
   /// Whether the command returns when the list on the disk has the change: `--sync`, or
   /// `DEFAULTS_SYNC=1`.
   var isSynchronous = false
+  /// Why the command changes something: `--because`.
+  var because = ""
 
   /// The name of the domain in messages about a key.
   var pairName: String { domain == .global && directory == nil ? Self.anyApplication : name }
@@ -38,6 +40,7 @@ struct Target {
     default: self.init(domain: DomainName(named: word), place: place)
     }
     isSynchronous = arguments.options.isSynchronous
+    because = arguments.options.because
   }
 
   /// Creates a target in the user's own store.

@@ -39,6 +39,12 @@ public struct ChangeSource: Hashable, Sendable {
   /// belongs to, or of a program that `prefs record` runs, `record-` and the number of that; empty:
   /// it is not known.
   public var unit = ""
+  /// Why the change was made, as the one who asked for it says: `--because`; empty: nothing was said.
+  /// It is no part of the source's bytes: what has it says so beside them.
+  public var because = ""
+
+  /// The longest reason, in bytes of UTF-8.
+  public static let longestReason = 256
 
   /// A change that came by that way, without more.
   public init(_ via: Via) { self.via = via }

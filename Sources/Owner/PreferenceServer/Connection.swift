@@ -493,6 +493,14 @@ final class Connection: Sendable {
   /// Returns what the history says of who asks for a change. Cost: for the first change of a
   /// connection that is not a mount's, some files of proc(5).
   private func source(_ said: ChangeSource?) -> ChangeSource {
+    var source = facts(of: said)
+    source.because = said?.because ?? ""
+    // No client of this project says more.
+    if source.because.utf8.count > ChangeSource.longestReason { source.because = "" }
+    return source
+  }
+
+  private func facts(of said: ChangeSource?) -> ChangeSource {
     if let said, said.via == .mount, said.program.utf8.count <= 4096, said.unit.utf8.count <= 256 {
       return said
     }
@@ -504,6 +512,7 @@ final class Connection: Sendable {
     var source = said ?? ChangeSource(Self.ways[name ?? ""] ?? .library)
     (source.user, source.process) = (UInt32(geteuid()), facts.process)
     (source.program, source.unit) = (facts.program, facts.unit)
+    source.because = ""
     state.withLock { $0.source = source }
     return source
   }

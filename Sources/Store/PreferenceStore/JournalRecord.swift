@@ -33,6 +33,10 @@ extension JournalRecord {
       if let source {
         writer.append(5 as UInt8)
         writer.append(source)
+        if !source.because.isEmpty {
+          writer.append(6 as UInt8)
+          writer.append(counted: source.because.utf8)
+        }
       }
       writer.append(1 as UInt8)
       writer.append(changeset)
@@ -70,6 +74,10 @@ extension ByteReader {
     if kind == 5 {
       source = try changeSource()
       kind = try number()
+      if kind == 6 {
+        source?.because = String(decoding: try counted(), as: UTF8.self)
+        kind = try number()
+      }
     }
     switch kind {
     case 1: return .change(try changeset(), from: origin, by: source)

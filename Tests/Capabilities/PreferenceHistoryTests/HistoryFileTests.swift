@@ -41,6 +41,8 @@ import Testing
       ]
       var records = values.map { Self.record("K", $0, nil, text: [0x31], source: source) }
       records.append(Self.record("New", nil, 3))
+      source.because = "a reason: é"
+      records.append(Self.record("Why", nil, 4, source: source))
       var writer = try HistoryWriter(directory)
       #expect(try writer.append(Array(records[..<4])))
       #expect(try !writer.append(Array(records[4...]), after: "why"))

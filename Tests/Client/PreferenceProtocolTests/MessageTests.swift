@@ -241,6 +241,18 @@ import Testing
       .appendingPathComponent("Fixtures/version-\(version).txt")
   }
 
+  @Test("why a change is made is said behind all else, with and without a source")
+  func reason() throws {
+    for via in [ChangeSource.Via.unknown, .declaration] {
+      var source = ChangeSource(via)
+      source.because = "é: why"
+      let request = Request.apply(
+        serial: 1, Author(number: 2), deadline: Instant(nanoseconds: 3), .atOnce,
+        [.remove("K", "d"), .judged, .set("K", "d", 1, .canonical)], source)
+      #expect(try Request(frame(request.frame(1))) == request)
+    }
+  }
+
   @Test("messages that are cut or too long are refused, and changed bytes crash nothing")
   func garbage() throws {
     var random = SystemRandomNumberGenerator()

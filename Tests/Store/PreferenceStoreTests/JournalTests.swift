@@ -96,6 +96,8 @@ import Testing
       Splice(base: 5000, offset: 4999, bytes: [1, 2, 3], count: 5002, isBare: true))
     var source = ChangeSource(.command)
     (source.user, source.process, source.program, source.unit) = (7, 8, "/bin/x", "x.service")
+    var reason = source
+    reason.because = "é"
     let records: [JournalRecord] = [
       .change(
         Changeset(
@@ -112,6 +114,7 @@ import Testing
         Changeset([.init(location, .remove("K"))], time: .init(nanoseconds: 8)),
         from: Origin(client: 1, serial: 3), by: source),
       .change(Changeset([.init(location, .remove("K"))], time: .init(nanoseconds: 9)), by: source),
+      .change(Changeset([.init(location, .remove("L"))], time: .init(nanoseconds: 9)), by: reason),
       .checkpoint(location, through: 9, nil),
       .checkpoint(
         location, through: 9, FileIdentity(size: 1, modified: .init(nanoseconds: 2), inode: 3)),

@@ -19,7 +19,7 @@ enum Apply {
     }
     return try Refusal.wrapping("Could not apply \(path); nothing was changed") {
       () throws(EngineError) in
-      let store = try StoreView()
+      let store = try StoreView(because: options.because)
       let differences = try Self.differences(settings, format, store, options)
       if options.isDryRun {
         try store.check(differences.map(\.intent), isJudged: !options.isForced)

@@ -10,7 +10,8 @@ enum Declared {
     let request = Declarations.Request.declare(
       arguments.name, arguments.declaration, over: arguments.over)
     return try carryOut(
-      request, in: arguments.place, isDryRun: arguments.isDryRun, isJudged: !arguments.isForced)
+      request, in: arguments.place, isDryRun: arguments.isDryRun, isJudged: !arguments.isForced,
+      because: arguments.because)
   }
 
   static func undeclare(_ arguments: inout Arguments) throws(Refusal) -> Int32 {
@@ -23,11 +24,12 @@ enum Declared {
   }
 
   private static func carryOut(
-    _ request: Declarations.Request, in place: Place?, isDryRun: Bool, isJudged: Bool = false
+    _ request: Declarations.Request, in place: Place?, isDryRun: Bool, isJudged: Bool = false,
+    because: String = ""
   ) throws(Refusal) -> Int32 {
     var view: StoreView?
     do throws(EngineError) {
-      let store = try StoreView(via: .declaration)
+      let store = try StoreView(via: .declaration, because: because)
       view = store
       let declarations = store.declarations(in: place)
       var plan = try declarations.plan([request], isJudged: isJudged)
@@ -180,6 +182,7 @@ extension Declarations.Drift {
     values["time"] = .string(last.time.text)
     values["via"] = .string("\(last.source.via)")
     values["program"] = .string(last.source.program)
+    if !last.source.because.isEmpty { values["because"] = .string(last.source.because) }
     return values
   }
 }

@@ -11,6 +11,7 @@ enum Undo {
     var selection = HistoryArguments()
     var conflicts = Conflicts.refuse
     var isDryRun = false
+    let because = try arguments.removeLast(option: "--because").map(Arguments.reason) ?? ""
     while let word = arguments.first {
       if try selection.read(&arguments) { continue }
       switch word {
@@ -37,14 +38,15 @@ enum Undo {
         message: "A change is named by its number, or by --since, --until, --by and --via",
         detail: "leave one out; --place, a domain and a key go with both")
     }
-    return try undo(&selection, conflicts, isDryRun)
+    return try undo(&selection, conflicts, isDryRun, because)
   }
 
   private static func undo(
-    _ selection: inout HistoryArguments, _ conflicts: Conflicts, _ isDryRun: Bool
+    _ selection: inout HistoryArguments, _ conflicts: Conflicts, _ isDryRun: Bool,
+    _ because: String
   ) throws(Refusal) -> Int32 {
     try Refusal.wrapping("Could not undo; nothing was changed") { () throws(EngineError) in
-      let store = try StoreView(via: .undo)
+      let store = try StoreView(via: .undo, because: because)
       let history = try selection.history(of: store)
       selection.filter.isUndo = true
       let changes = NetChange.all(history, selection.filter)
