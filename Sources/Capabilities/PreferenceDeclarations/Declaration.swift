@@ -94,6 +94,9 @@ package struct Declaration: Equatable, Sendable {
     return domain
   }
 
+  /// The domains that it names with a key, or exactly.
+  package var domains: Set<DomainName> { exact.union(paths.keys.lazy.map(\.domain)) }
+
   /// Declares a key not to be there that the document does not name.
   mutating func sweep(_ path: DeclaredPath) {
     guard exact.contains(path.domain), paths[path] == nil else { return }

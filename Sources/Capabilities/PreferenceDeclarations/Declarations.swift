@@ -140,16 +140,17 @@ package struct Declarations: Sendable {
   }
 
   /// The keys that are in the place, and not in a document, of the domains that these declarations
-  /// declare exactly. What could not come back is left alone, and so are the keys of the cloud,
+  /// declare exactly, or of all that they name (`inAll`). What could not come back is left alone, and so are the keys of the cloud,
   /// those that others have set, and those that programs keep for themselves.
   /// Cost: O(keys of these domains).
   private func looseKeys(
-    _ ledger: Ledger, of names: some Sequence<String>,
+    _ ledger: Ledger, of names: some Sequence<String>, inAll: Bool = false,
     _ settings: @autoclosure () throws(EngineError) -> HistorySettings,
     _ places: some StoredPlaces
   ) throws(EngineError) -> Set<DeclaredPath> {
     let domains = names.reduce(into: Set<DomainName>()) {
-      $0.formUnion(ledger.declarations[$1]?.exact ?? [])
+      $0.formUnion(
+        (inAll ? ledger.declarations[$1]?.domains : ledger.declarations[$1]?.exact) ?? [])
     }
     if domains.isEmpty { return [] }
     let (named, settings) = (ledger.namedKeys, try settings())
@@ -300,6 +301,27 @@ package struct Declarations: Sendable {
           failure: failure))
     }
     return all
+  }
+
+  /// What the documents of a declaration do not say as it is: its drift, and what may be kept of
+  /// values. Cost: that of `drift`.
+  /// - Parameter isAll: whether keys of its domains are among that which no document names.
+  package func adoptable(
+    by name: String, isAll: Bool
+  ) throws(EngineError) -> (drift: [Drift], settings: HistorySettings) {
+    var drift = try drift().filter { $0.names.contains(name) }
+    let settings = try settings()
+    guard isAll else { return (drift, settings) }
+    let (known, places) = (Set(drift.map(\.path)), RememberedPlaces(places))
+    let loose = try looseKeys(try ledger(), of: [name], inAll: true, settings, places)
+    for path in loose.subtracting(known).sorted() {
+      guard let found = try present(path, .absent, places) else { continue }
+      drift.append(
+        Drift(
+          path: path, place: found.place, names: [name], declared: nil, present: found.value,
+          failure: nil))
+    }
+    return (drift, settings)
   }
 
   /// The locations that `drift` looks at.

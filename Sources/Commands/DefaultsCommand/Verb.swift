@@ -79,7 +79,8 @@ enum Verb: String, CaseIterable {
     case .record: return filters + ["--as"]
     case .apply: return ["--as", "--merge", "--over", "--place", "--dry-run", "--force", "--rules", "--because"]
     case .undeclare: return ["--place", "--dry-run"]
-    case .declared: return ["--drift", "--json", "--place", "--for"]
+    case .declared:
+      return ["--drift", "--json", "--place", "--for", "--adopt", "--dry-run", "--all", "--as"]
     case .schema: return ["--into"]
     case .export: return ["--as", "--effective", "--global"]
     case .help: return ["--man"]

@@ -6,7 +6,7 @@ _defaults() {
   # The words after the options: the verb, the domain, the key and so on.
   for ((i = 1; i < COMP_CWORD; i++)); do
     case ${COMP_WORDS[i]} in
-      -currentHost|--apple-text|--json|--plist|--path|--sync|--dry-run|--force|--effective|--global|--all|--over|--skip|--merge|--drift|--effect|--rules) ;;
+      -currentHost|--apple-text|--json|--plist|--path|--sync|--dry-run|--force|--effective|--global|--all|--over|--skip|--merge|--drift|--effect|--rules|--adopt) ;;
       -host|-app|--for|--at|--as|--since|--until|--by|--via|--place|--into|--because) ((i++)) ;;
       *) words+=("${COMP_WORDS[i]//[\\\"\']/}") ;;
     esac

@@ -14,7 +14,7 @@ function __defaults_words
         end
         switch $word
             case -currentHost --apple-text --json --plist --path --sync --dry-run --force --effective \
-                    --global --all --over --skip --merge --drift --effect --rules
+                    --global --all --over --skip --merge --drift --effect --rules --adopt
             case -host -app --for --at --as --since --until --by --via --place --into --because
                 set skip 1
             case '*'

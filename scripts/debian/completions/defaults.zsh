@@ -7,7 +7,7 @@ _defaults_words() {
   # The words after the options: the verb, the domain, the key and so on.
   for ((i = 2; i < CURRENT; i++)); do
     case ${words[i]} in
-      -currentHost|--apple-text|--json|--plist|--path|--sync|--dry-run|--force|--effective|--global|--all|--over|--skip|--merge|--drift|--effect|--rules) ;;
+      -currentHost|--apple-text|--json|--plist|--path|--sync|--dry-run|--force|--effective|--global|--all|--over|--skip|--merge|--drift|--effect|--rules|--adopt) ;;
       -host|-app|--for|--at|--as|--since|--until|--by|--via|--place|--into|--because) ((i++)) ;;
       *) words_+=("${(Q)words[i]}") ;;
     esac

@@ -66,6 +66,7 @@ enum Declared {
   // MARK: - Reports
 
   static func run(_ arguments: inout Arguments) throws(Refusal) -> Int32 {
+    if arguments.remove("--adopt") { return try Adopt.run(&arguments) }
     let (isDrift, isJSON) = (arguments.remove("--drift"), arguments.remove("--json"))
     let user = try arguments.remove(option: "--for")
     let place = try DeclareArguments.place(&arguments)

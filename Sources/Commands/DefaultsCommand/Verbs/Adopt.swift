@@ -1,0 +1,165 @@
+import PreferenceControl
+import PreferenceDeclarations
+import PreferenceModel
+import PropertyList
+import SystemCalls
+
+/// `declared --adopt`: writes what has drifted into the documents that declare it.
+struct Adopt {
+  /// A document as it was read.
+  private struct File {
+    let path: String
+    let bytes: [UInt8]
+    let format: Format
+    let document: ValueDictionary
+    /// What it is to be.
+    var new: [UInt8]?
+  }
+
+  private var files: [File] = []
+  private let isDryRun, isAll: Bool
+  private let place: Place?
+  private var name: String?
+  private var status: Int32 = 0
+
+  /// - Returns: the exit status: 0 if the documents now say what is.
+  static func run(_ arguments: inout Arguments) throws(Refusal) -> Int32 {
+    var adopt = try Adopt(&arguments)
+    return try Refusal.wrapping("Could not adopt; no document was changed") {
+      () throws(EngineError) in
+      let store = try StoreView(via: .declaration)
+      try adopt.adopt(store.declarations(in: adopt.place), by: store.author)
+      return adopt.status
+    }
+  }
+
+  private init(_ arguments: inout Arguments) throws(Refusal) {
+    isDryRun = arguments.remove("--dry-run")
+    isAll = arguments.remove("--all")
+    name = try arguments.removeLast(option: "--as")
+    place = try DeclareArguments.place(&arguments)
+    guard !arguments.isEmpty else { throw .mistake("a file is missing") }
+    while !arguments.isEmpty {
+      let path = try arguments.removeNext()
+      if path.hasPrefix("--") { throw Arguments.unexpected(path) }
+      files.append(try Self.file(path))
+    }
+  }
+
+  private static func file(_ path: String) throws(Refusal) -> File {
+    let bytes = try ListFile.contents(path)
+    var limits = Limits.list
+    limits.null = Declaration.absent
+    do throws(FormatError) {
+      let read = try Document.read(bytes, limits: limits)
+      if case .dictionary(let document) = read.value, [.json, .xml].contains(read.format) {
+        return File(path: path, bytes: bytes, format: read.format, document: document)
+      }
+    } catch {
+      throw Refusal(message: "Could not parse \(path); no document was changed", detail: "\(error)")
+    }
+    throw Refusal(
+      message: "Could not adopt into \(path); no document was changed",
+      detail: "it is not a dictionary as JSON or XML; plutil -convert makes it one")
+  }
+
+  // MARK: - Documents
+
+  private mutating func adopt(
+    _ declarations: Declarations, by author: Author
+  ) throws(EngineError) {
+    let ledger = try declarations.ledger()
+    var groups: [(name: String, files: [Int])] = []
+    var common = name
+    if common == nil { common = try Self.name(of: files.map(\.document), ledger) }
+    if let name = common {
+      groups = [(name, Array(files.indices))]
+    } else {
+      for (index, file) in files.enumerated() {
+        guard let name = try Self.name(of: [file.document], ledger) else {
+          throw EngineError(
+            .system(.invalidArgument),
+            "\(file.path) is not what a declaration says; apply it, or name one with --as")
+        }
+        groups.append((name, [index]))
+      }
+    }
+    var requests: [Declarations.Request] = []
+    for (name, indices) in groups {
+      if let request = try adopt(name, indices, ledger, declarations) { requests.append(request) }
+    }
+    if isDryRun { return showDifferences() }
+    for file in files {
+      guard let new = file.new else { continue }
+      try EngineError.wrapping { () throws(SystemError) in
+        try Files.replace(file.path, with: new)
+      }
+    }
+    if !requests.isEmpty { _ = try declarations.carryOut(requests, by: author) }
+  }
+
+  /// The declaration that says what the documents say together; nil: none does.
+  private static func name(
+    of documents: [ValueDictionary], _ ledger: Ledger
+  ) throws(EngineError) -> String? {
+    for (name, declaration) in ledger.declarations.sorted(by: { $0.key < $1.key }) {
+      let document = try merged(documents, declaration.isMerged)
+      if document == declaration.document { return name }
+    }
+    return nil
+  }
+
+  private static func merged(
+    _ documents: [ValueDictionary], _ isMerged: Bool
+  ) throws(EngineError) -> ValueDictionary {
+    var all: ValueDictionary = [:]
+    for document in documents {
+      let next = try Declaration(document, isMerged: isMerged, isStored: true).document
+      all = all.merging(next, depth: isMerged ? .max : 1)
+    }
+    return all
+  }
+
+  /// Computes the new documents of a declaration.
+  /// - Returns: what declares them; nil: they stay.
+  private mutating func adopt(
+    _ name: String, _ indices: [Int], _ ledger: Ledger, _ declarations: Declarations
+  ) throws(EngineError) -> Declarations.Request? {
+    guard let declaration = ledger.declarations[name] else {
+      throw EngineError(.noSuchKey, "there is no declaration \(name)")
+    }
+    let (drift, settings) = try declarations.adoptable(by: name, isAll: isAll)
+    let adoption = Adoption(
+      indices.map { files[$0].document }, isMerged: declaration.isMerged,
+      variables: declaration.variables ?? .own, of: drift, settings)
+    for (path, reason) in adoption.refusals { complain("\(path): \(reason)") }
+    for (index, document) in zip(indices, adoption.documents)
+    where document != files[index].document {
+      files[index].new = DocumentPatch.apply(
+        to: files[index].bytes, files[index].format, from: files[index].document, to: document)
+      guard files[index].new != nil else {
+        complain("\(files[index].path): its format cannot say the new values; it stays as it is")
+        return nil
+      }
+      if !isDryRun { Output.write(line: "\(files[index].path) adopted") }
+    }
+    let documents = adoption.documents
+    if documents == indices.map({ files[$0].document }) { return nil }
+    let merged = try Self.merged(documents, declaration.isMerged)
+    return .declare(
+      name,
+      try Declaration(merged, isMerged: declaration.isMerged, variables: .own), over: [])
+  }
+
+  private mutating func complain(_ line: String) {
+    Output.write(line: "defaults: \(line)", to: .errors)
+    status = 1
+  }
+
+  private func showDifferences() {
+    for file in files {
+      guard let new = file.new else { continue }
+      Output.write(UnifiedDiff.text(of: file.path, from: file.bytes, to: new))
+    }
+  }
+}
