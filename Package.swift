@@ -152,8 +152,9 @@ let package = Package(
     module(
       "Owner/PreferenceServer",
       [
-        "PreferenceCloud", "PreferenceEffects", "PreferenceEngine", "PreferenceProtocol",
-        "PreferenceStore", "ConfigurationProfiles", "StoreAccess", "PreferenceModel", "SystemCalls",
+        "PreferenceCloud", "PreferenceDeclarations", "PreferenceEffects", "PreferenceEngine",
+        "PreferenceProtocol", "PreferenceStore", "ConfigurationProfiles", "StoreAccess",
+        "PreferenceModel", "SystemCalls",
       ]),
     module("Client/PreferenceClient", ["PreferenceProtocol", "StoreAccess"] + model),
     // 5: preferences as nodes, names and bytes

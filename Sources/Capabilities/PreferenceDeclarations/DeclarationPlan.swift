@@ -82,12 +82,15 @@ package struct DeclarationPlan: Sendable {
   ///   - place: the place that is declared; nil: the user's, as a change of each key chooses it.
   ///   - present: the places as they are.
   ///   - isJudged: whether schemas may refuse what is declared.
+  ///   - expired: those of the names that are again what they were: what somebody has changed since
+  ///     stays.
   ///   - inherited: what programs read where a place lacks a key: see `RememberedPlaces`.
   ///   - keeps: whether what a path had before may be kept.
   init(
     from old: Ledger, to new: Ledger, for names: Set<String>, stored: LedgerPart,
     in place: Place?, _ present: some StoredPlaces, isJudged: Bool = false,
-    inherited: Declarations.Inherited? = nil, keeps: (Value, DeclaredPath) -> Bool
+    expired: Set<String> = [], inherited: Declarations.Inherited? = nil,
+    keeps: (Value, DeclaredPath) -> Bool
   ) throws(EngineError) {
     self.inherited = inherited
     let places = RememberedPlaces(present)
@@ -113,6 +116,7 @@ package struct DeclarationPlan: Sendable {
     restoreContainers(old.paths.subtracting(moved), paths.subtracting(moved))
     for path in new.inOrder(due.union(moved)) {
       guard let declared = new.effective(path) else { continue }
+      if !expired.isEmpty, try isChanged(path, by: expired, old, place, places) { continue }
       try declare(path, declared, old, place, places, keeps)
     }
     try restoreArrays(paths, places, keepsEmpty: true)
@@ -123,6 +127,18 @@ package struct DeclarationPlan: Sendable {
   }
 
   // MARK: - Paths
+
+  /// Whether somebody has changed a path since a declaration gave it that is again what it was.
+  private mutating func isChanged(
+    _ path: DeclaredPath, by names: Set<String>, _ old: Ledger, _ place: Place?,
+    _ places: RememberedPlaces
+  ) throws(EngineError) -> Bool {
+    guard let before = ledger.before[path],
+      old.names(declaring: path).contains(where: names.contains)
+    else { return false }
+    let used = try self.place(of: path, before, old, place, places)
+    return !isGiven(path, try read(recorded(path, in: used), places).value, old)
+  }
 
   private mutating func declare(
     _ path: DeclaredPath, _ declared: Declaration.Declared, _ old: Ledger, _ place: Place?,

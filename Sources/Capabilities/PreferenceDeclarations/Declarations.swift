@@ -71,6 +71,12 @@ package struct Declarations: Sendable {
     return ledger
   }
 
+  /// The deadlines of the place's declarations. Cost: a look-up.
+  package func deadlines() throws(EngineError) -> [String: Deadline] {
+    let value = try places.find(Ledger.deadlinesKey, at: location)?.value
+    return (value?.dictionary ?? [:]).reduce(into: [:]) { $0[$1.key.string] = Deadline($1.value) }
+  }
+
   /// What is asked for.
   package enum Request: Sendable {
     /// The declaration declares exactly this, and takes precedence of these others. The text is
@@ -78,6 +84,13 @@ package struct Declarations: Sendable {
     case declare(String, Declaration, over: Set<String>, text: Ledger.Text? = nil)
     /// The declaration ends. Throws `.noSuchKey` if there is none of that name.
     case undeclare(String)
+    /// The declaration, which a request before this one makes, counts for that many nanoseconds,
+    /// unless it is confirmed; then it is again what it was, and nobody has changed since.
+    case limit(String, nanoseconds: Int64, isLease: Bool, from: ClockReading)
+    /// The declaration has no deadline any more. Throws `.noSuchKey` if it has none.
+    case confirm(String)
+    /// The deadline of the declaration is met, if it has one that is over.
+    case expire(String, at: ClockReading)
   }
 
   /// Plans what is asked for, one after the other. Throws EPERM for a conflict with another
@@ -91,7 +104,7 @@ package struct Declarations: Sendable {
     let old = try Ledger(stored.values)
     var new = old
     new.unsweep()
-    var asked: Set<String> = []
+    var (asked, expired): (Set<String>, Set<String>) = ([], [])
     // A name that is declared too is not removed, in whichever order a rename says both.
     let declared = requests.compactMap {
       if case .declare(let name, _, _, _) = $0 { name } else { nil }
@@ -102,6 +115,13 @@ package struct Declarations: Sendable {
       case .undeclare(let name):
         if declared.contains(name) { continue }
         asked.insert(name)
+      case .limit(let name, let length, let isLease, let start):
+        try new.limit(name, length, isLease, start, old)
+      case .confirm(let name): try new.confirm(name)
+      case .expire(let name, let now):
+        guard try new.expire(name, at: now) else { continue }
+        asked.insert(name)
+        expired.insert(name)
       }
       try refuseVariables(of: request)
       try new.note(request)
@@ -112,7 +132,7 @@ package struct Declarations: Sendable {
     new.sweep(try looseKeys(new, of: asked, settings, places))
     return try DeclarationPlan(
       from: old, to: new, for: asked, stored: stored, in: place, places, isJudged: isJudged,
-      inherited: inherited
+      expired: expired, inherited: inherited
     ) { value, path in
       settings.keeps(path.wrapping(value), of: path.key, in: path.domain)
     }
@@ -189,7 +209,9 @@ package struct Declarations: Sendable {
       case .declare(let name, let declaration, let others, _):
         named.formUnion(others.union([name]))
         domains.formUnion(declaration.document.keys.lazy.map { DomainName($0.string) })
-      case .undeclare(let name): named.insert(name)
+      case .undeclare(let name), .limit(let name, _, _, _), .confirm(let name),
+        .expire(let name, _):
+        named.insert(name)
       }
     }
     return try LedgerPart(
@@ -202,25 +224,33 @@ package struct Declarations: Sendable {
   /// Carries out what is asked for.
   /// - Returns: the plan that was carried out, and the changes.
   package func carryOut(
-    _ requests: [Request], isJudged: Bool = false, by author: Author
+    _ requests: [Request], isJudged: Bool = false, by author: Author, applying apply: Apply? = nil
   ) throws(EngineError) -> (plan: DeclarationPlan, changeset: Changeset) {
     for _ in 1..<Self.mostAttempts {
       let plan = try plan(requests, isJudged: isJudged)
       do throws(EngineError) {
-        return (plan, try carryOut(plan, by: author))
+        return (plan, try carryOut(plan, by: author, apply))
       } catch  where error.reason == .changedMeanwhile {
         continue
       }
     }
     let plan = try plan(requests, isJudged: isJudged)
-    return (plan, try carryOut(plan, by: author))
+    return (plan, try carryOut(plan, by: author, apply))
   }
 
+  /// Makes a transaction; for a caller that says of itself who makes it.
+  package typealias Apply = ([Intent], Author) throws(EngineError) -> Changeset
+
   private func carryOut(
-    _ plan: DeclarationPlan, by author: Author
+    _ plan: DeclarationPlan, by author: Author, _ apply: Apply?
   ) throws(EngineError) -> Changeset {
     if plan.intents.isEmpty { return Changeset() }
-    let changeset = try places.apply(plan.intents, by: author)
+    let changeset: Changeset
+    if let apply {
+      changeset = try apply(plan.intents, author)
+    } else {
+      changeset = try places.apply(plan.intents, by: author)
+    }
     for location in Set(plan.emptied) where location.domain != .global {
       // Somebody may have set a key in between; then it stays. By another author, so that the mount
       // which has made the change hears of this one.
@@ -365,6 +395,8 @@ extension Ledger {
       // A command that declares the same leaves the bytes of the file as they are.
       if text != nil || declarations[name]?.document != declaration.document { texts[name] = text }
       declarations[name] = declaration
+      // Who declares it again without a deadline has confirmed it.
+      deadlines[name] = nil
       for other in others {
         guard other != name, declarations[other] != nil else { throw Self.missing(other) }
         over[name, default: []].insert(other)
@@ -373,9 +405,53 @@ extension Ledger {
       if let conflict = conflicts(of: name).first { throw refusal(conflict) }
     case .undeclare(let name):
       guard declarations.removeValue(forKey: name) != nil else { throw Self.missing(name) }
-      (over[name], texts[name]) = (nil, nil)
+      (over[name], texts[name], deadlines[name]) = (nil, nil, nil)
       for other in over.keys { over[other]?.remove(name) }
+    case .limit, .confirm, .expire: break
     }
+  }
+
+  // MARK: - Deadlines
+
+  /// - Parameter old: the ledger before the request; what an unconfirmed declaration replaced is
+  ///   what its successor replaces.
+  fileprivate mutating func limit(
+    _ name: String, _ length: Int64, _ isLease: Bool, _ start: ClockReading, _ old: Ledger
+  ) throws(EngineError) {
+    guard declarations[name] != nil else { throw Self.missing(name) }
+    var former = old.declarations[name].map { known in
+      Deadline.Former(
+        document: known.document, isMerged: known.isMerged, variables: known.variables,
+        over: old.over[name] ?? [])
+    }
+    if let pending = old.deadlines[name] { former = pending.former }
+    deadlines[name] = Deadline(
+      start: start, length: max(length, 0), isLease: isLease, former: former)
+  }
+
+  fileprivate mutating func confirm(_ name: String) throws(EngineError) {
+    guard deadlines.removeValue(forKey: name) != nil else {
+      throw EngineError(
+        .noSuchKey, domain: Self.domain,
+        "the declaration \(name) has no deadline: it was confirmed, has ended, or never had one")
+    }
+  }
+
+  /// - Returns: whether there was a deadline that is over.
+  fileprivate mutating func expire(
+    _ name: String, at now: ClockReading
+  ) throws(EngineError) -> Bool {
+    guard let deadline = deadlines[name], deadline.remaining(at: now) == 0 else { return false }
+    (deadlines[name], texts[name]) = (nil, nil)
+    for other in over.keys { over[other]?.remove(name) }
+    guard let former = deadline.former else {
+      (declarations[name], over[name]) = (nil, nil)
+      return true
+    }
+    declarations[name] = try Declaration(
+      former.document, isMerged: former.isMerged, isStored: true, variables: former.variables)
+    over[name] = former.over.filter { declarations[$0] != nil }
+    return true
   }
 
   private static func missing(_ name: String) -> EngineError {

@@ -9,7 +9,8 @@ import SystemCalls
 /// Its keys are ordinary preferences: each name of a declaration has its document. Names that begin
 /// with a dot are the ledger's own: `.merged`, the names of declarations that merge dictionaries;
 /// `.over`, for each name the declarations that it takes precedence of; `.variables`, for each name
-/// what the variables in its document stood for when it was declared; `.text/<file>`, the bytes
+/// what the variables in its document stood for when it was declared; `.deadlines`, for each name
+/// until when it counts, and what it said before; `.text/<file>`, the bytes
 /// of a document that was written as a file; and for each domain `.domain/<domain>`, with `names`,
 /// the declarations that name the domain, and `before`, what was there before each of its paths
 /// that is declared. Where a part is declared and something else than a dictionary with parts stood
@@ -80,6 +81,8 @@ package struct Ledger: Equatable, Sendable {
   package var texts: [String: Text] = [:]
   package var over: [String: Set<String>] = [:]
   package var before: [DeclaredPath: Before] = [:]
+  /// Until when declarations count that must be confirmed, or are leases.
+  package var deadlines: [String: Deadline] = [:]
   /// The names of declarations that merge dictionaries, and whose documents were not read.
   private var mergedBesides: Set<String> = []
   /// What variables stood for in documents that were not read.
@@ -194,6 +197,9 @@ extension Ledger {
         throw Self.damaged(key)
       }
     }
+    for (name, value) in values[Self.deadlinesKey]?.dictionary ?? [:] {
+      deadlines[name.string] = Deadline(value)
+    }
     mergedBesides = merged.filter { declarations[$0] == nil }
     variablesBesides = variables.filter { declarations[$0.key] == nil }
     if let value = values[Self.overKey] {
@@ -277,8 +283,11 @@ extension Ledger {
   /// The key of all that was there before, and of all texts, in ledgers of earlier versions.
   static let (beforeKey, textsKey): (Key, Key) = (".before", ".texts")
   static let (mergedKey, overKey): (Key, Key) = (".merged", ".over")
-  static let variablesKey: Key = ".variables"
+  static let (variablesKey, deadlinesKey): (Key, Key) = (".variables", ".deadlines")
   private static let (domainPrefix, textPrefix) = (".domain/", ".text/")
+
+  /// The keys that are about all declarations.
+  static let commonKeys = [mergedKey, overKey, variablesKey, deadlinesKey]
 
   /// The key of what is known of a domain.
   static func key(of domain: DomainName) -> Key { Key(domainPrefix + domain.string) }
@@ -344,6 +353,10 @@ extension Ledger {
     if !variables.isEmpty {
       values[Self.variablesKey] = .dictionary(
         ValueDictionary(variables.map { (key: Key($0.key), value: $0.value.value) }))
+    }
+    if !deadlines.isEmpty {
+      values[Self.deadlinesKey] = .dictionary(
+        ValueDictionary(deadlines.map { (key: Key($0.key), value: $0.value.value) }))
     }
     let over = over.filter { !$0.value.isEmpty }
     if !over.isEmpty {

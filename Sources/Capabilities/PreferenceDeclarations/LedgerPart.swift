@@ -38,10 +38,13 @@ struct LedgerPart {
       values[key] = value
       return value
     }
-    for key in [Ledger.mergedKey, Ledger.overKey, Ledger.variablesKey] { _ = try read(key) }
+    for key in Ledger.commonKeys { _ = try read(key) }
     for name in names {
       let document = try read(Key(name))?.dictionary ?? [:]
       domains.formUnion(document.keys.map { DomainName(named: $0.string) })
+      let deadlines = values[Ledger.deadlinesKey]?.dictionary
+      domains.formUnion(
+        Deadline(deadlines?[Key(name)])?.former?.document.keys.map { DomainName($0.string) } ?? [])
       for ending in Ledger.Text.endings { _ = try read(Ledger.textKey(name + ending)) }
     }
     for domain in domains { near.formUnion(Ledger.names(in: try read(Ledger.key(of: domain)))) }

@@ -3,7 +3,7 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-/// How changes are written down, so that they can be made again: `defaults record` prints them so.
+/// How changes are written down, so that they can be made again: `prefs record` prints them so.
 package enum RecordedForm: String, CaseIterable {
   /// Lines for a shell.
   case commands

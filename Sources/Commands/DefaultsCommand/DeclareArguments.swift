@@ -14,6 +14,9 @@ struct DeclareArguments {
   let isForced: Bool
   /// Why it is applied; empty: the command line does not say.
   let because: String
+  /// How long it counts, in nanoseconds, unless it is confirmed (nil: without end), and whether it
+  /// ends without a question.
+  let limit: (nanoseconds: Int64, isLease: Bool)?
 
   /// Reads the command line; nil: it has no `--as`, and is left as it was.
   init?(_ arguments: inout Arguments) throws(Refusal) {
@@ -25,6 +28,7 @@ struct DeclareArguments {
     isDryRun = arguments.remove("--dry-run") || arguments.options.isDryRun
     let reason = try arguments.removeLast(option: "--because") ?? arguments.options.because
     because = try Arguments.reason(reason)
+    limit = try Self.limit(&arguments)
     isForced = arguments.remove("--force") || arguments.options.isForced
     let allowsRules = arguments.remove("--rules") || arguments.options.allowsRules || isDryRun
     let files = Array(arguments.rest)
@@ -42,6 +46,18 @@ struct DeclareArguments {
     if let rules = declaration.document[DomainName.effects.key]?.dictionary {
       try RuleConsent.require(rules, allowsRules, "apply \(files.joined(separator: " "))")
     }
+  }
+
+  private static func limit(
+    _ arguments: inout Arguments
+  ) throws(Refusal) -> (nanoseconds: Int64, isLease: Bool)? {
+    let confirm = try arguments.removeLast(option: "--confirm")
+    let lease = try arguments.removeLast(option: "--lease")
+    guard let word = confirm ?? lease else { return nil }
+    guard confirm == nil || lease == nil else {
+      throw .mistake("--confirm does not go with --lease")
+    }
+    return (try TimeArgument.nanoseconds(word), confirm == nil)
   }
 
   private static func declaration(
@@ -78,7 +94,9 @@ extension DeclareArguments {
     .init("--over NAME", "takes precedence over declaration NAME, whose values return after it"),
     .init("--place PLACE", "managed, any-user, user or host"),
     .init("--force", "sets what a schema refuses"),
-    VerbManual.rules,
+    VerbManual.rules, VerbManual.because,
+    .init("--confirm TIME", "without `confirm NAME` by then it goes back (seconds, or 5m, 2h, 1d)"),
+    .init("--lease TIME", "it goes back then, without a question"),
     .init("--dry-run", "only says what would be done"),
   ]
 }

@@ -32,6 +32,7 @@ extension Verb {
     case .lint: Lint.manual
     case .schema: SchemaVerb.manual
     case .complete: Complete.manual
+    case .confirm: Declared.confirmManual
     case .undeclare: Declared.undeclareManual
     case .gsettings: GSettingsSwitch.manual
     case .effects: Effects.manual

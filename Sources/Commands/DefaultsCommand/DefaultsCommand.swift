@@ -95,6 +95,7 @@ extension Verb {
     case .lint: return try Lint.run(&arguments)
     case .schema: try SchemaVerb.run(&arguments)
     case .complete: try Complete.run(&arguments)
+    case .confirm: return try Declared.confirm(&arguments)
     case .undeclare: return try Declared.undeclare(&arguments)
     case .effects: return try Effects.run(&arguments)
     case .browse: return try Browse.run(&arguments)

@@ -25,6 +25,8 @@ struct Options {
   var isForced = false
   /// `--rules`: a document may have rules, which run commands.
   var allowsRules = false
+  /// `--lease TIME`: for how many nanoseconds what is written counts; nil: without end.
+  var lease: Int64?
   /// `--because TEXT`: why something is changed, for the history.
   var because = ""
   /// `--dry-run`: nothing is written.
@@ -153,6 +155,10 @@ struct Arguments {
         rest.removeFirst()
         guard let user = rest.first else { throw .mistake("--for needs the name of a user") }
         options.user = user
+      case "--lease":
+        rest.removeFirst()
+        guard let time = rest.first else { throw .mistake("--lease needs a time") }
+        options.lease = try TimeArgument.nanoseconds(time)
       case "--because":
         rest.removeFirst()
         guard let text = rest.first else { throw .mistake("--because needs a text") }

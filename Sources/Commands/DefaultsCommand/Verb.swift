@@ -4,7 +4,7 @@ enum Verb: String, CaseIterable {
   case `import`, export, domains, find, help
   case hostIdentifier = "printhostidentifier"
   case explain, watch, apply, synchronize, suites, profiles, cloud, history, undo, record, diff
-  case declared, undeclare, check
+  case declared, undeclare, confirm, check
   case importFrom = "import-from"
   case describe, changed, lint, schema, complete, gsettings, effects, browse
 
@@ -50,7 +50,7 @@ enum Verb: String, CaseIterable {
     switch self {
     case .read: ["--json", "--plist", "--path", "--apple-text", "--at", "--effective", "--for"]
     case .readType: ["--path"]
-    case .write: ["--path", "--sync", "--force", "--because"]
+    case .write: ["--path", "--sync", "--force", "--because", "--lease"]
     case .delete, .deleteAll: ["--path", "--sync", "--because"]
     case .rename: ["--sync", "--force"]
     case .import: ["--sync", "--force", "--rules"]
@@ -77,8 +77,13 @@ enum Verb: String, CaseIterable {
     case .diff: return ["--place", "--all", "--json"]
     case .undo: return filters + ["--over", "--skip", "--dry-run", "--because"]
     case .record: return filters + ["--as"]
-    case .apply: return ["--as", "--merge", "--over", "--place", "--dry-run", "--force", "--rules", "--because"]
+    case .apply:
+      return [
+        "--as", "--merge", "--over", "--place", "--dry-run", "--force", "--rules", "--because",
+        "--confirm", "--lease",
+      ]
     case .undeclare: return ["--place", "--dry-run"]
+    case .confirm: return ["--place"]
     case .declared:
       return ["--drift", "--json", "--place", "--for", "--adopt", "--dry-run", "--all", "--as"]
     case .schema: return ["--into"]

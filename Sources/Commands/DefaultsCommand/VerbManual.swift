@@ -41,6 +41,7 @@ extension VerbManual {
   static let path = Form("--path", "KEY is a path into a value: Key:Sub:0")
   static let synchronous = Form("--sync", "returns when the list on the disk has the change")
   static let force = Form("--force", "sets what the schema of the domain refuses")
+  static let because = Form("--because TEXT", "why, for the history (256 bytes at most)")
   static let rules = Form("--rules", "the document may set rules, which run commands")
   static let json = Form("--json", "prints a line of JSON for each entry")
   static let user = Form("--for USER", "about that user, with the user's rights (root)")

@@ -90,7 +90,7 @@ public final class LocalPlaces: PersistentPlaces, ReportService {
   }
 
   /// Whether the places are about to end, so that nothing more may be set on its own.
-  var isClosing: Bool { closing.load(ordering: .acquiring) }
+  package var isClosing: Bool { closing.load(ordering: .acquiring) }
 
   public var isReadOnly: Bool { store.isReadOnly }
 

@@ -20,6 +20,8 @@ public final class OwnedStore: Sendable {
   private let store: Store
   private let server: Server
   private let keepers: [ProgramKeeper]
+  /// nil: it writes nothing.
+  private let deadlines: DeadlineKeeper?
   /// Whether the lists or the state lie on a home that is a mount of its own.
   private let isHomeMounted: Bool
   private let askers = BlockingThreads(name: "prefs-waiting", most: 3)
@@ -49,6 +51,8 @@ public final class OwnedStore: Sendable {
       mountNote: readOnly ? surroundings.readersNote : layout.stateDirectory + "/mounts",
       readersNote: readOnly ? nil : surroundings.readersNote,
       isFirstAfterLogin: !readOnly && surroundings.noteOwner(), log: log)
+    deadlines = readOnly ? nil : DeadlineKeeper(places, log: log)
+    deadlines?.begin()
     do throws(SystemError) {
       let server = try Self.listen(places, surroundings, readOnly: readOnly, log)
       store.onRevival { [weak server] in server?.writeNote() }
@@ -112,8 +116,10 @@ public final class OwnedStore: Sendable {
     }
   }
 
-  /// Since when there has been no client; nil: there is one.
-  public var idleSince: Instant? { server.idleSince }
+  /// Since when there has been no client; nil: there is one, or a declaration has a deadline.
+  public var idleSince: Instant? {
+    deadlines?.hasDeadline == true ? nil : server.idleSince
+  }
 
   /// What becomes of the owner once it has no clients.
   public enum Rest: Sendable {

@@ -263,6 +263,79 @@ import Testing
     }
   }
 
+  @Test("elements, exact domains and variables by a file; why, and adoption, by the command")
+  func instructions() throws {
+    try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        cd $C/..; defaults write d L -array a b; defaults write d Other 1; D=$M/.prefs/declared
+        echo '{"d": {"$exact": true, "L": {"$add": ["c"], "$remove": ["a"]}, "H": "${home}/x"}}' > $D/s.json
+        defaults read d L; sed "s|$HOME|HOME|" $M/d/H; ls $M/d
+        echo '{"e": {"H": "${nothing}"}}' > $D/t.json 2> /dev/null; echo "[$?]"; rm -f $D/t.json
+        rm $D/s.json; defaults read d L; defaults read d Other
+        printf '{"e": {"K":   1}}' > k.json; defaults apply --as k k.json
+        defaults write --because 'it is better' e K -int 2
+        defaults declared --drift | sed 's/.*: //'; defaults declared --adopt k.json; cat k.json; echo
+        defaults declared --drift; echo "[$?]"; defaults apply --as k k.json; echo "[$?]"
+        """)
+      #expect(
+        outcome.output == """
+          (
+              b,
+              c
+          )
+          HOME/x
+          H
+          L
+          [1]
+          (
+              b,
+              a
+          )
+          1
+          e K: (none) -> 1
+          it is better
+          k.json adopted
+          {"e": {"K":   2}}
+          [0]
+          [0]
+
+          """, "\(outcome)")
+    }
+  }
+
+  @Test("what is not confirmed goes back, also if the owner was killed; a lease ends by itself")
+  func deadlines() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        cd $C/..; defaults write d K -int 1; echo '{"d": {"K": 2}}' > s.json
+        defaults apply --as s --confirm 1 s.json; defaults declared | sed 's/until .*Z/until T/'
+        kill -9 $(cat $XDG_STATE_HOME/prefsfs/*/lock); sleep 1.1; defaults read d K; defaults declared
+        defaults apply --as s --lease 1 s.json; defaults declared | sed 's/until .*Z/until T/'
+        for i in $(seq 100); do [ "$(defaults read d K)" = 2 ] || break; sleep .05; done
+        defaults read d K; defaults apply --as s --confirm 5m s.json; defaults confirm s
+        defaults declared; defaults confirm s 2> /dev/null; echo "[$?]"
+        defaults write --lease 2h d New -int 5; defaults read d New; defaults undeclare lease:d:New
+        """)
+      #expect(
+        outcome.output == """
+          d K: 1 -> 2
+          s: 1 key of 1 domain, until T unless it is confirmed
+          1
+          d K: 1 -> 2
+          s: 1 key of 1 domain, until T
+          1
+          d K: 1 -> 2
+          s: 1 key of 1 domain
+          [1]
+          5
+          d New: 5 -> (none)    (back: no longer declared)
+
+          """, "\(outcome)")
+    }
+  }
+
   @Test("root forces through a declaration in the machine's places, and takes it back")
   func machine() throws {
     try withMount(["--system"]) { (sandbox: Sandbox, _: Mount) throws -> Void in

@@ -7,7 +7,7 @@ _defaults() {
   for ((i = 1; i < COMP_CWORD; i++)); do
     case ${COMP_WORDS[i]} in
       -currentHost|--apple-text|--json|--plist|--path|--sync|--dry-run|--force|--effective|--global|--all|--over|--skip|--merge|--drift|--effect|--rules|--adopt) ;;
-      -host|-app|--for|--at|--as|--since|--until|--by|--via|--place|--into|--because) ((i++)) ;;
+      -host|-app|--for|--at|--as|--since|--until|--by|--via|--place|--into|--because|--confirm|--lease) ((i++)) ;;
       *) words+=("${COMP_WORDS[i]//[\\\"\']/}") ;;
     esac
   done

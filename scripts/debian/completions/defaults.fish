@@ -15,7 +15,7 @@ function __defaults_words
         switch $word
             case -currentHost --apple-text --json --plist --path --sync --dry-run --force --effective \
                     --global --all --over --skip --merge --drift --effect --rules --adopt
-            case -host -app --for --at --as --since --until --by --via --place --into --because
+            case -host -app --for --at --as --since --until --by --via --place --into --because --confirm --lease
                 set skip 1
             case '*'
                 echo -- $word

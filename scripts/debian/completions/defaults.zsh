@@ -8,7 +8,7 @@ _defaults_words() {
   for ((i = 2; i < CURRENT; i++)); do
     case ${words[i]} in
       -currentHost|--apple-text|--json|--plist|--path|--sync|--dry-run|--force|--effective|--global|--all|--over|--skip|--merge|--drift|--effect|--rules|--adopt) ;;
-      -host|-app|--for|--at|--as|--since|--until|--by|--via|--place|--into|--because) ((i++)) ;;
+      -host|-app|--for|--at|--as|--since|--until|--by|--via|--place|--into|--because|--confirm|--lease) ((i++)) ;;
       *) words_+=("${(Q)words[i]}") ;;
     esac
   done

@@ -9,9 +9,25 @@ enum Declared {
   static func declare(_ arguments: DeclareArguments) throws(Refusal) -> Int32 {
     let request = Declarations.Request.declare(
       arguments.name, arguments.declaration, over: arguments.over)
+    let limit = arguments.limit.map { limit in
+      Declarations.Request.limit(
+        arguments.name, nanoseconds: limit.nanoseconds, isLease: limit.isLease, from: .now)
+    }
     return try carryOut(
       request, in: arguments.place, isDryRun: arguments.isDryRun, isJudged: !arguments.isForced,
-      because: arguments.because)
+      because: arguments.because, limit)
+  }
+
+  /// `confirm`: a declaration has no deadline any more.
+  static func confirm(_ arguments: inout Arguments) throws(Refusal) -> Int32 {
+    let place = try DeclareArguments.place(&arguments)
+    let name = try arguments.removeNext()
+    try arguments.end()
+    try Refusal.wrapping("Could not confirm; nothing was changed") { () throws(EngineError) in
+      let store = try StoreView(via: .declaration)
+      _ = try store.declarations(in: place).carryOut([.confirm(name)], by: store.author)
+    }
+    return 0
   }
 
   static func undeclare(_ arguments: inout Arguments) throws(Refusal) -> Int32 {
@@ -25,20 +41,21 @@ enum Declared {
 
   private static func carryOut(
     _ request: Declarations.Request, in place: Place?, isDryRun: Bool, isJudged: Bool = false,
-    because: String = ""
+    because: String = "", _ limit: Declarations.Request? = nil
   ) throws(Refusal) -> Int32 {
     var view: StoreView?
     do throws(EngineError) {
       let store = try StoreView(via: .declaration, because: because)
       view = store
       let declarations = store.declarations(in: place)
-      var plan = try declarations.plan([request], isJudged: isJudged)
+      let requests = [request] + (limit.map { [$0] } ?? [])
+      var plan = try declarations.plan(requests, isJudged: isJudged)
       // Asked before the change, which the history has afterwards.
       let changes = plan.steps.contains { !$0.isChange } ? try LastChanges(store) : nil
       if isDryRun {
         try store.check(plan.intents)
       } else {
-        (plan, _) = try declarations.carryOut([request], isJudged: isJudged, by: store.author)
+        (plan, _) = try declarations.carryOut(requests, isJudged: isJudged, by: store.author)
       }
       for step in plan.steps { Output.write(line: step.line(changes)) }
       if case .undeclare = request { return 0 }
@@ -97,7 +114,8 @@ enum Declared {
           "document": .dictionary(declaration.document),
         ])
       } else {
-        let end = drifted > 0 ? ", \(drifted) drifted" : ""
+        var end = drifted > 0 ? ", \(drifted) drifted" : ""
+        if let deadline = ledger.deadlines[name] { end += ", until \(deadline.end)" }
         let counts =
           "\(keys) key\(keys == 1 ? "" : "s") of \(domains) domain\(domains == 1 ? "" : "s")"
         Output.write(line: "\(name): \(counts)\(end)")
@@ -122,6 +140,16 @@ enum Declared {
       }
     }
     return Apply.changed
+  }
+}
+
+extension Deadline {
+  /// When it is over, if nobody sets a clock.
+  fileprivate var end: String {
+    let left = remaining(at: .now)
+    let (time, isOver) = Timestamp.now.nanoseconds.addingReportingOverflow(left)
+    let text = Timestamp(nanoseconds: isOver ? .max : time).text
+    return isLease ? text : "\(text) unless it is confirmed"
   }
 }
 
@@ -194,13 +222,20 @@ extension Declared {
     more: [
       .init(
         "declared [--drift] [--json] [--for USER]",
-        "names the declarations; what was changed since, and by whom")
+        "names the declarations; what was changed since, and by whom"),
+      .init(
+        "declared --adopt [--dry-run] [--all] [--as NAME] FILE...",
+        "writes what was changed since into the documents"),
     ],
     text: """
       With --drift it ends with status 2 if something is not as declared.
       """,
     options: [
       .init("--drift", "shows each key that is not as declared"), VerbManual.json,
+      .init("--adopt", "changes only the values in the documents that drifted"),
+      .init("--all", "--adopt: adds new keys of declared domains, too"),
+      .init("--as NAME", "--adopt: the declaration that the documents are"),
+      .init("--dry-run", "--adopt: prints a diff"),
       .init("--place PLACE", "what is declared there: managed, any-user, user or host"),
       VerbManual.user,
     ],
@@ -208,6 +243,15 @@ extension Declared {
       $ prefs declared
       site: 1 key of 1 domain
       $ prefs declared --drift
+      """)
+
+  static let confirmManual = VerbManual(
+    group: .declarations, summary: "keeps what was applied with --confirm",
+    more: [.init("confirm NAME", "what was applied with --confirm stays")],
+    options: [.init("--place PLACE", "what was declared there: managed, any-user, user or host")],
+    example: """
+      $ prefs apply --as site --confirm 5m site.json
+      $ prefs confirm site
       """)
 
   static let undeclareManual = VerbManual(

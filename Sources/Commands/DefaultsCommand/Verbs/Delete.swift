@@ -74,7 +74,7 @@ extension Delete {
       It removes what the user's own lists have. Programs then read what another
       place has, such as the machine's lists or a schema.
       """,
-    options: [VerbManual.path, VerbManual.synchronous],
+    options: [VerbManual.path, VerbManual.synchronous, VerbManual.because],
     example: """
       $ prefs delete com.example.editor TabWidth
       $ prefs delete --path com.example.editor Fonts:0

@@ -109,7 +109,7 @@ extension Undo {
       A change is named by its number, which history shows, or by filters. If a key
       was changed again later, nothing is done, unless --over or --skip says what.
       """,
-    options: HistoryArguments.forms + ways,
+    options: HistoryArguments.forms + ways + [VerbManual.because],
     example: """
       $ prefs undo --since -1h --dry-run
       $ prefs undo com.example.editor TabWidth

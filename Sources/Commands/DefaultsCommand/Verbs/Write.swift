@@ -1,3 +1,4 @@
+import PreferenceDeclarations
 import PreferenceModel
 import PropertyList
 
@@ -6,6 +7,9 @@ enum Write {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
     let target = try Target(&arguments)
     let isJudged = !arguments.options.isForced
+    if let lease = arguments.options.lease {
+      return try write(to: target, for: lease, &arguments)
+    }
     if arguments.count == 1 {
       return try replace(target, with: try arguments.removeNext(), isJudged)
     }
@@ -26,6 +30,27 @@ enum Write {
     try view.update(path.key, isJudged: isJudged) { value throws(Refusal) in
       let present = value.flatMap { path.find(in: $0) }
       return try path.changed(value, to: try added(form, to: present, path.text))
+    }
+  }
+
+  /// Sets a key for a while: as a declaration of its own, which is a lease.
+  private static func write(
+    to target: Target, for nanoseconds: Int64, _ arguments: inout Arguments
+  ) throws(Refusal) {
+    let (key, options) = (Key(try arguments.removeNext()), arguments.options)
+    guard arguments.count > 0, !options.isPath, target.directory == nil,
+      case .value(let value) = try ValueArgument.parse(&arguments)
+    else { throw .mistake("--lease is for a whole value of a key in the user's own lists") }
+    try target.writing { () throws(EngineError) in
+      let store = try StoreView(via: .declaration, because: target.because)
+      let settings: ValueDictionary = [key: ["$value": value]]
+      let name = "lease:\(target.domain):\(key)"
+      let declaration = try Declaration([target.domain.key: .dictionary(settings)])
+      _ = try store.declarations(in: target.place).carryOut(
+        [
+          .declare(name, declaration, over: []),
+          .limit(name, nanoseconds: nanoseconds, isLease: true, from: .now),
+        ], isJudged: !options.isForced, by: store.author)
     }
   }
 
@@ -149,7 +174,10 @@ extension Write {
       schema says what the key is, or one of "()[]{}<> makes it a property list.
       When it returns, every mount and every program reads the new value.
       """,
-    options: [VerbManual.path, VerbManual.synchronous, VerbManual.force],
+    options: [
+      VerbManual.path, VerbManual.synchronous, VerbManual.force, VerbManual.because,
+      .init("--lease TIME", "what was there comes back after that time (seconds, or 5m, 2h, 1d)"),
+    ],
     example: """
       $ prefs write com.example.editor TabWidth -int 8
       $ prefs write com.example.editor Fonts -array Mono "Sans Serif"
