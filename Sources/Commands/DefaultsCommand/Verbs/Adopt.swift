@@ -152,7 +152,7 @@ struct Adopt {
   }
 
   private mutating func complain(_ line: String) {
-    Output.write(line: "defaults: \(line)", to: .errors)
+    Output.note(line)
     status = 1
   }
 
