@@ -18,7 +18,7 @@ import Testing
         }
         here.shell("mkdir $M/d; echo 1 > $M/d/K; defaults cloud add d K")
         there.waitUntil("[ \"$(cat $M/d/K)\" = 1 ]")
-        there.shell("echo secret > $M/d/K")
+        there.shell("defaults write d K secret")
         here.waitUntil("[ \"$(cat $M/d/K)\" = secret ]")
         #expect(here.shell("cat \(directory)/*.prefscloud | grep -c secret").output == "0\n")
         here.shell("kill -9 $(pgrep -f \"prefs-cloud --owned --store $C\"); echo 3 > $M/d/K")

@@ -189,7 +189,8 @@ import Testing
 
   @Test("what a later version has added to a message is ignored")
   func later() throws {
-    for request in Self.requests {
+    // Changes without a reason end before that field.
+    for request in Self.requests where request.frame(1)[4] != 5 {
       #expect(try Request(frame(lengthened(request.frame(1)))) == request)
     }
     for message in Self.messages {

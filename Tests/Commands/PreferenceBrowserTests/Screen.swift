@@ -57,7 +57,9 @@ struct Screen {
     String(sandbox.shell("\(tmux) display-message -p '\(format)'").output.dropLast())
   }
 
-  func end() { sandbox.shell("\(tmux) kill-server 2> /dev/null; true") }
+  /// Ends the terminal, which ends what runs in it. The server may have SIGTERM blocked, with which
+  /// `kill-server` ends it.
+  func end() { sandbox.shell("kill -KILL $(\(tmux) display-message -p '#{pid}')") }
 }
 
 /// Runs a test in a terminal, in a sandbox with an editor's preferences and its schema.
