@@ -19,7 +19,7 @@ public final class Etcd: @unchecked Sendable {
   /// Starts servers, and returns when each answers.
   /// - Parameters:
   ///   - members: how many there are.
-  ///   - certificates: those of TLS; nil: the servers speak http.
+  ///   - certificates: those of TLS; nil means the servers speak http.
   ///   - options: further words of etcd's command line.
   public init(
     in directory: String, members count: Int = 1, certificates: Certificates? = nil,
@@ -66,7 +66,7 @@ public final class Etcd: @unchecked Sendable {
   }
 
   /// Runs etcdctl to its end.
-  /// - Parameter user: `name:password`; nil: none.
+  /// - Parameter user: `name:password`; nil means none.
   @discardableResult
   public func control(_ words: [String], user: String? = nil) -> Outcome {
     var environment = ProcessInfo.processInfo.environment

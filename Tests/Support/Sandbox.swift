@@ -200,7 +200,7 @@ public final class Sandbox: Sendable {
     }
   }
 
-  /// The process that owns the sandbox's store (`prefsd`); nil: there is none.
+  /// The process that owns the sandbox's store (`prefsd`); nil if there is none.
   public var owner: pid_t? {
     processes.first { Self.text("/proc/\($0)/comm") == "prefsd\n" }
   }

@@ -56,8 +56,8 @@ public struct ManualPage: Sendable {
   ///   - description: paragraphs, separated by empty lines. The help does not show them.
   ///   - files: the files of the program. The help does not show them.
   ///   - related: other pages, e.g. `fusermount3(1)`.
-  ///   - overview: what the help shows in the place of `sections`; nil: it shows those.
-  ///   - closing: the last lines of the help; nil: it has none.
+  ///   - overview: what the help shows in the place of `sections`; nil if it shows those.
+  ///   - closing: the last lines of the help; nil if it has none.
   public init(
     _ name: String, _ summary: String, synopsis: String, description: String,
     sections: [Section], files: [Form], related: [String], overview: [Section]? = nil,

@@ -19,7 +19,7 @@ public struct ReadableList {
   private(set) var pairs: [(key: Key, place: PairPlace, isHidden: Bool)] = []
   /// The end of the tag that opens an XML list's dictionary.
   private(set) var start = 0
-  /// The hidden pairs of a binary list: the numbers of their objects; nil: out of range.
+  /// The hidden pairs of a binary list: the numbers of their objects; nil means out of range.
   private var objects: [(name: Key, key: Int?, value: Int?)] = []
   /// The list; a text in UTF-8, apart from what is hidden.
   private let bytes: [UInt8]

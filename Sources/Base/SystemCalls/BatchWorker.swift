@@ -65,7 +65,7 @@ public final class BatchWorker<Work: Batch & Sendable>: Sendable {
   /// Waits until the thread has ended. Call it after `beginStop`.
   public func join() { state.withLock { $0.thread.take() }?.join() }
 
-  /// Waits for work, and removes it; nil: the worker was stopped, and nothing is left.
+  /// Waits for work, and removes it; nil if the worker was stopped, and nothing is left.
   private static func removeWork(_ state: Monitor<State>) -> Work? {
     let work = state.wait { state -> Work? in
       guard state.waiting.isEmpty, !state.isStopping else {

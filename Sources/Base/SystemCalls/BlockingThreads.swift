@@ -21,9 +21,9 @@ public final class BlockingThreads: Sendable {
     var idle = 0
     var count = 0
 
-    /// Removes the next body, for a thread that is idle until then; nil: there is none. Both in one
-    /// step: a body that comes in between must not count on a thread that has one already. Cost:
-    /// O(1) for each body, however many wait.
+    /// Removes the next body, for a thread that is idle until then; nil if there is none. Both in
+    /// one step: a body that comes in between must not count on a thread that has one already.
+    /// Cost: O(1) for each body, however many wait.
     mutating func removeNext() -> Body? {
       guard !waiting.isEmpty else { return nil }
       while next <= lastNumber {

@@ -25,7 +25,7 @@ public enum CallWatch {
   }
 
   private static let isActive = Atomic<Bool>(false)
-  /// What is watched; nil: nothing.
+  /// What is watched; nil means nothing.
   private static let state = Monitor<Watch?>(nil)
 
   /// Milliseconds that a call has.

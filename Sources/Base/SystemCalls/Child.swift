@@ -18,13 +18,13 @@ public enum Child {
   public struct Outcome: Sendable {
     /// Its exit status; 127 where a signal ended it.
     public let status: Int32
-    /// The last line that it wrote to standard error; nil: it wrote none.
+    /// The last line that it wrote to standard error; nil if it wrote none.
     public let lastError: String?
   }
 
   /// Runs a program to its end like `run`, but apart from this process: its standard input and
   /// output are /dev/null, every other descriptor is closed, and it has a session of its own.
-  /// - Parameter milliseconds: after which the program is ended (ETIMEDOUT); nil: it may run for
+  /// - Parameter milliseconds: after which the program is ended (ETIMEDOUT); nil if it may run for
   ///   ever.
   public static func runApart(
     _ program: String, _ arguments: [String], milliseconds: Int64? = nil
@@ -51,8 +51,9 @@ public enum Child {
     return bytes.prefix(max(count, 0))
   }
 
-  /// Starts a program whose standard streams are these descriptors (nil: /dev/null), with no other
-  /// descriptor, and with a session of its own unless `newSession` is false; does not wait for it.
+  /// Starts a program whose standard streams are these descriptors (nil means /dev/null), with no
+  /// other descriptor, and with a session of its own unless `newSession` is false; does not wait
+  /// for it.
   /// - Parameter variables: variables of its environment beside this process's, as `NAME=VALUE`.
   package static func startApart(
     _ program: String, _ arguments: [String], streams: [CInt?], variables: [String] = [],
@@ -70,7 +71,7 @@ public enum Child {
     }
   }
 
-  /// Waits for the end of a child, and ends it after that time (ETIMEDOUT); nil: it may run for
+  /// Waits for the end of a child, and ends it after that time (ETIMEDOUT); nil if it may run for
   /// ever.
   /// - Returns: its exit status; 127 where a signal ended it.
   private static func finish(

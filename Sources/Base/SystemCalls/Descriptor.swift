@@ -143,7 +143,7 @@ public struct Descriptor: ~Copyable, Sendable {
   }
 
   /// Gives a file or directory that this process has just made to the owner of the directory that
-  /// it lies in (nil: it is gone), so that a user can use what root has made in the user's home
+  /// it lies in (nil if it is gone), so that a user can use what root has made in the user's home
   /// (sudo(8) that keeps HOME, mount(8) of a user's lists). Does nothing where the process is not
   /// root's, or the directory is.
   public func giveToOwner(of directory: stat?) throws(SystemError) {

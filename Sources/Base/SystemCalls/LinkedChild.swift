@@ -39,7 +39,7 @@ public struct LinkedChild: ~Copyable {
   /// A descriptor that can be read when the child has ended.
   public var endDescriptor: CInt { handle.number }
 
-  /// The exit status of a child that has ended, 127 where a signal ended it; nil: it runs.
+  /// The exit status of a child that has ended, 127 where a signal ended it; nil if it runs.
   public borrowing func status() -> Int32? {
     var entry = pollfd(fd: handle.number, events: Int16(POLLIN), revents: 0)
     guard poll(&entry, 1, 0) > 0 else { return nil }

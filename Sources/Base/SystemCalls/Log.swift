@@ -90,7 +90,7 @@ public final class Log: Sendable {
     if let entry, usesErrors { writeToStandardError(entry) }
   }
 
-  /// nil: the line is a refusal that is only counted.
+  /// nil if the line is a refusal that is only counted.
   private static func entry(
     _ line: LogLine, _ refusals: inout RefusalLimit, at now: Instant
   ) -> Entry? {

@@ -47,8 +47,8 @@ struct RefusalLimit {
   /// How many refusals of one errno are written in a minute.
   static let mostInMinute = 20
 
-  /// Returns what the log writes for a refusal; nil: it is only counted. The last line of a minute
-  /// says so, and the first one after the minute says how many were counted.
+  /// Returns what the log writes for a refusal; nil if it is only counted. The last line of a
+  /// minute says so, and the first one after the minute says how many were counted.
   mutating func text(of line: String, _ errno: Errno, at now: Instant) -> String? {
     var minute = minutes[errno] ?? Minute(begin: now)
     var text = line

@@ -19,7 +19,7 @@ public enum Memory {
   /// what large values leave behind in pieces stays with it otherwise. Cost: `giveBack`, once for
   /// each such moment.
   public struct Tidying {
-    /// When the memory is given back; nil: nothing has been done since it was given back last.
+    /// When the memory is given back; nil if nothing has been done since it was given back last.
     public private(set) var due: Instant?
     /// Milliseconds in which nothing is done.
     private static let patience: Int64 = 3000

@@ -60,7 +60,7 @@ public final class Monitor<State>: @unchecked Sendable {
 
   /// Waits until the body returns a value. The body is called under the lock: at once, after each
   /// `change`, and maybe after a `changeForOne`.
-  /// - Returns: the body's value; nil where the deadline (nil: none) passed first.
+  /// - Returns: the body's value; nil where the deadline (nil means none) passed first.
   public func wait<Result>(
     until deadline: Instant? = nil, for body: (inout State) -> Result?
   ) -> Result? {

@@ -12,7 +12,7 @@ public enum MountInformation {
     public let path: String
     /// The type of the file system, e.g. `fuse.prefsfs`.
     public let kind: String
-    /// The user and the group of the process that mounted it (FUSE); nil: it is not said.
+    /// The user and the group of the process that mounted it (FUSE); nil if it is not said.
     public let user, group: uid_t?
   }
 

@@ -25,7 +25,7 @@ public struct ProcessFacts: Equatable, Sendable {
   private static let recorderName = "defaults-record"
 
   /// Gives this process the name of a recorder.
-  /// - Returns: the unit that its descendants have from now on; nil: it cannot have the name.
+  /// - Returns: the unit that its descendants have from now on; nil if it cannot have the name.
   public static func beginRecording() -> String? {
     do throws(SystemError) {
       try Descriptor(opening: "/proc/self/comm", O_WRONLY).write(Array(recorderName.utf8))
@@ -37,7 +37,7 @@ public struct ProcessFacts: Equatable, Sendable {
 
   private static func unit(ofRecorder process: pid_t) -> String { "record-\(process)" }
 
-  /// Returns the unit of the recorder among the ancestors of a process; nil: there is none.
+  /// Returns the unit of the recorder among the ancestors of a process; nil if there is none.
   private static func recorder(above process: pid_t) -> String? {
     var process = process
     for _ in 0..<64 {

@@ -1,35 +1,35 @@
 import CLinux
 import Glibc
 
-/// A bell that any thread can ring and one thread waits for (eventfd(2)). Several rings before a
+/// Wakes up one thread that waits (eventfd(2)). Any thread may signal it; several signals before a
 /// wait count as one.
 public final class Wakeup: Sendable {
   private let descriptor: Descriptor
 
-  /// Creates a bell that has not been rung. Fails where the process has no descriptors left.
+  /// Creates one without a signal. Fails where the process has no descriptors left.
   public init() throws(SystemError) {
     let number = eventfd(0, CInt(EFD_CLOEXEC) | CInt(EFD_NONBLOCK))
     if number < 0 { throw SystemError("eventfd", "") }
     descriptor = Descriptor(owning: number)
   }
 
-  /// The descriptor for poll(2). It is readable when the bell has been rung.
+  /// The descriptor for poll(2). It is readable after a signal.
   public var number: CInt { descriptor.number }
 
-  /// Rings the bell. Any thread may call it; it never blocks.
-  public func ring() {
+  /// Ends the wait, or the next one. Any thread may call it; it never blocks.
+  public func signal() {
     var one: UInt64 = 1
     _ = write(descriptor.number, &one, 8)
   }
 
-  /// Clears the rings, for loops that poll `number` themselves.
+  /// Clears the signals, for loops that poll `number` themselves.
   public func clear() {
     var count: UInt64 = 0
     _ = read(descriptor.number, &count, 8)
   }
 
-  /// Waits for a ring, or until the other descriptor can be read, and then clears the rings. It
-  /// waits at most until `deadline` (nil: for ever).
+  /// Waits for a signal, or until the other descriptor can be read; then clears the signals. It
+  /// waits at most until `deadline` (nil means for ever).
   /// - Parameter urgent: a descriptor that is waited for too, as proc(5) says when a table of its has
   ///   changed (POLLPRI).
   /// - Returns: whether that has happened.

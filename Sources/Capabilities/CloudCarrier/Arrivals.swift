@@ -30,16 +30,16 @@ final class Arrivals: Sendable {
 
   private let contents = Mutex(Contents())
   /// Rung when something arrives.
-  let bell: Wakeup
+  let wakeup: Wakeup
 
-  init() throws(SystemError) { bell = try Wakeup() }
+  init() throws(SystemError) { wakeup = try Wakeup() }
 
   /// Notes what a notice is about.
   func hear(_ notice: Notice) {
     let new = Contents(notice.changeset)
     if new.isEmpty { return }
     contents.withLock { $0.add(new) }
-    bell.ring()
+    wakeup.signal()
   }
 
   /// Notes that everything must be looked at: a carrier begins.

@@ -198,16 +198,17 @@ extension Carrier {
       || machine.state.account != next.state.account
     var saved = next
     let change = saved.removeUnsaved()
-    guard !edits.isEmpty || !change.entries.isEmpty || !change.losers.isEmpty || isFirst else {
+    guard !edits.isEmpty || !change.entries.isEmpty || !change.replacedValues.isEmpty || isFirst
+    else {
       return
     }
     let account = next.state.account
     try place.commit(
       edits, change, newAccount: account == machine.state.account ? nil : account)
     next = saved
-    for loser in change.losers where loser.value != nil {
+    for replaced in change.replacedValues where replaced.value != nil {
       log(
-        .notice("a value lost to another host's; prefs cloud log shows it (number \(loser.key))")
+        .notice("a value lost to another host's; prefs cloud log shows it (number \(replaced.key))")
       )
     }
   }

@@ -18,7 +18,7 @@ import SystemCalls
 ///   does not, changes are saved as pending.
 ///
 /// Threads: `run` has one, the only one that touches anything but `arrivals`. Observers of the
-/// store put what has changed there and ring the bell.
+/// store put what has changed there and signal the wake-up.
 final class Carrier {
   let places: any PersistentPlaces
   let place: CloudPlace
@@ -50,7 +50,7 @@ final class Carrier {
 
   /// Creates the carrier of a store.
   /// - Parameters:
-  ///   - host: the name of this host in stamps and in the log of losers.
+  ///   - host: the name of this host in stamps and in the log of replaced values.
   ///   - log: receives lines for people. They have no values and no passwords.
   init(
     _ places: any PersistentPlaces, _ layout: StoreLayout, host: String, userName: String,
@@ -99,18 +99,18 @@ final class Carrier {
         try answerSyncRequest()
       } catch {
         note(error)
-        arrivals.bell.wait(until: Instant.now.advanced(milliseconds: 1000))
+        arrivals.wakeup.wait(until: Instant.now.advanced(milliseconds: 1000))
         continue
       }
       guard let transport else {
-        arrivals.bell.wait(until: nil)
+        arrivals.wakeup.wait(until: nil)
         continue
       }
       let due = [session?.deadline, pace.deadline(at: .now)].compactMap { $0 }
       let deadline = (due + [nextTick]).min() ?? nextTick
-      let bells = [arrivals.bell.number] + (network.map { [$0.number] } ?? [])
-      let inputs = transport.wait(until: deadline, or: bells)
-      arrivals.bell.clear()
+      let wakeups = [arrivals.wakeup.number] + (network.map { [$0.number] } ?? [])
+      let inputs = transport.wait(until: deadline, or: wakeups)
+      arrivals.wakeup.clear()
       for input in inputs {
         handle(input)
         // The others are of the connection that has just ended.

@@ -43,8 +43,8 @@ struct CloudPlace {
           continue
         } else if key == CloudNotes.state {
           saved.header = value
-        } else if let number = CloudNotes.loser(of: key) {
-          saved.losers[number] = value
+        } else if let number = CloudNotes.replacedValue(of: key) {
+          saved.replacedValues[number] = value
         }
       }
     }
@@ -115,8 +115,9 @@ struct CloudPlace {
       let location = Location(.cloudRecords, key.domain)
       intents.append(.edit(location, Self.edit(key.key, entry)))
     }
-    for (number, loser) in change.losers {
-      intents.append(.edit(CloudNotes.location, Self.edit(CloudNotes.key(ofLoser: number), loser)))
+    for (number, replaced) in change.replacedValues {
+      intents.append(
+        .edit(CloudNotes.location, Self.edit(CloudNotes.key(ofReplacedValue: number), replaced)))
     }
     intents.append(.edit(CloudNotes.location, .set(CloudNotes.state, change.header, .unknown)))
     _ = try places.apply(intents, by: author)

@@ -58,9 +58,9 @@ public enum CloudProgram {
       // Of a service's and one that the owner runs, the later waits for the end of the other, and
       // then takes over.
       try EngineError.wrapping { () throws(SystemError) in
-        if try CloudLock.take(surroundings, waits: false) { return }
+        if try CloudLock.acquire(surroundings, waits: false) { return }
         if !isOwned { log("another prefs-cloud of this store runs; this one waits for its end") }
-        _ = try CloudLock.take(surroundings, waits: true)
+        _ = try CloudLock.acquire(surroundings, waits: true)
       }
       let places = try StoreClient(clientOf: surroundings, isLasting: true, hearsAll: true) {
         log($0)
@@ -88,9 +88,10 @@ public enum CloudProgram {
     thread.detach()
   }
 
-  /// Draws a name for this host, for stamps and for the log of losers: for people the machine's name,
-  /// and random digits. Each carrier draws its own when it starts, because machines that were cloned
-  /// have one name, one machine-id and one state directory, and may even share a kernel.
+  /// Draws a name for this host, for stamps and for the log of replaced values: for people the
+  /// machine's name, and random digits. Each carrier draws its own when it starts, because machines
+  /// that were cloned have one name, one machine-id and one state directory, and may even share a
+  /// kernel.
   static func newHostName() -> String {
     let digits = String(UInt32.random(in: 0 ... .max), radix: 16)
     return Surroundings.hostName + "-" + String(repeating: "0", count: 8 - digits.count) + digits

@@ -48,10 +48,10 @@ public struct Profile: Equatable, Sendable {
   public let uuid: String
   /// `PayloadDisplayName`; the identifier if there is none.
   public let name: String
-  /// `RemovalDate`: when the profile ends; nil: never.
+  /// `RemovalDate`: when the profile ends; nil means never.
   public let removal: AbsoluteTime?
-  /// `DurationUntilRemoval`: how many seconds after its installation the profile ends; nil: it does
-  /// not end for that reason.
+  /// `DurationUntilRemoval`: how many seconds after its installation the profile ends; nil if it
+  /// does not end for that reason.
   public let duration: Double?
   /// The values, in the order of the payloads.
   public internal(set) var settings: [Setting] = []

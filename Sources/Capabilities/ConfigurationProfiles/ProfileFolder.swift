@@ -25,11 +25,11 @@ public struct ProfileFolder: ProfileReading {
   private struct Installed {
     /// The path; empty for bytes that are only checked.
     var file: String
-    /// nil: it was refused.
+    /// nil if it was refused.
     var profile: Profile?
-    /// The name of the signer; nil: it is not signed.
+    /// The name of the signer; nil if it is not signed.
     var signer: String?
-    /// Why it was refused; nil: it was not.
+    /// Why it was refused; nil if it was not.
     var refusal: String?
     /// When it ends: the removal date, or the duration after the file's change time (`st_ctime`).
     var until: AbsoluteTime?
@@ -81,7 +81,7 @@ public struct ProfileFolder: ProfileReading {
     return (names ?? []).filter { !$0.hasPrefix(".") }.sorted().map { "\(directory)/\($0)" }
   }
 
-  /// The certificates of the signers that count, as bytes; nil: there are no certificates, and
+  /// The certificates of the signers that count, as bytes; nil if there are no certificates, and
   /// every profile counts. A file that cannot be read is left out, so that what it should have
   /// allowed does not count. If the directory cannot be listed, or is a file or a link that leads
   /// nowhere, no profile counts.

@@ -26,7 +26,7 @@ enum SignedMessage {
     ERR_clear_error()
     let input = memory(bytes)
     defer { BIO_free(input) }
-    guard let message = d2i_CMS_bio(input, nil) else { throw failure("it is no signed message") }
+    guard let message = d2i_CMS_bio(input, nil) else { throw failure("it is not a signed message") }
     defer { CMS_ContentInfo_free(message) }
     let store = X509_STORE_new()
     defer { X509_STORE_free(store) }
@@ -42,7 +42,7 @@ enum SignedMessage {
     let output = BIO_new(BIO_s_mem())
     defer { BIO_free(output) }
     guard CMS_verify(message, trusted, store, nil, output, flags) == 1 else {
-      throw failure("its signature does not hold")
+      throw failure("its signature is not valid")
     }
     if signers != nil { try requireStrong(message) }
     var start: UnsafeMutablePointer<CChar>?
@@ -56,7 +56,7 @@ enum SignedMessage {
     let infos = prefsfs_signers(message)
     for index in 0..<prefsfs_signer_count(infos)
     where weak.contains(prefsfs_digest_of(prefsfs_signer(infos, index))) {
-      throw ProfileRefusal("its signature is made with MD5 or SHA-1, which do not count")
+      throw ProfileRefusal("its signature uses MD5 or SHA-1, which are not accepted")
     }
     guard let certificates = prefsfs_signer_certificates(message) else { return }
     defer { prefsfs_free_certificates(certificates) }
@@ -64,7 +64,7 @@ enum SignedMessage {
       let certificate = prefsfs_certificate(certificates, index)
       // UINT32_MAX: it says nothing of its use.
       if X509_get_extended_key_usage(certificate) == UInt32(XKU_SSL_SERVER) {
-        throw ProfileRefusal("the certificate of its signer is for the servers of TLS alone")
+        throw ProfileRefusal("its signer's certificate is only for TLS servers")
       }
     }
   }

@@ -30,7 +30,7 @@ struct DirectoryServer: Sendable {
   private var known: [[UInt8]: (stamp: Stamp, revision: Int64)]
   /// Names whose records were forgotten, and the revisions of that.
   private var removals: [(name: [UInt8], revision: Int64)] = []
-  /// The first revision that the watch was not told of; nil: there is no watch.
+  /// The first revision that the watch was not told of; nil if there is no watch.
   private var watched: Int64?
 
   /// Creates a server that has read no file.

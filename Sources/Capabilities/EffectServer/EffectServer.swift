@@ -38,12 +38,12 @@ public final class EffectServer {
   private let layout: StoreLayout
   private let file: EffectStateFile
   private let log: @Sendable (LogLine) -> Void
-  private let bell: Wakeup
+  private let wakeup: Wakeup
   private let arrivals = Monitor(Arrivals())
   private let threads = BlockingThreads(name: "prefs-effect", most: mostRunning)
   private var rules: [String: Kept] = [:]
   private var running = 0
-  /// When the rules are read again, which could not be read; nil: they were.
+  /// When the rules are read again, which could not be read; nil if they were.
   private var rereads: Instant?
 
   private static let mostRunning = 8
@@ -60,20 +60,20 @@ public final class EffectServer {
     reader = EffectReader(engine)
     (self.layout, self.log) = (layout, log)
     file = EffectStateFile(layout)
-    bell = try Wakeup()
+    wakeup = try Wakeup()
     // Without a place for its state no rule is carried out.
     try file.update { _ in }
-    engine.observe(except: nil) { [arrivals, bell] notice in
+    engine.observe(except: nil) { [arrivals, wakeup] notice in
       arrivals.withLock { $0.changes.append(notice.changeset) }
-      bell.ring()
+      wakeup.signal()
     }
   }
 
   /// Has `run` return when the commands that run have ended; any thread may call the closure.
   public var end: @Sendable () -> Void {
-    { [arrivals, bell] in
+    { [arrivals, wakeup] in
       arrivals.withLock { $0.isEnding = true }
-      bell.ring()
+      wakeup.signal()
     }
   }
 
@@ -88,7 +88,7 @@ public final class EffectServer {
       for ended in arrived.ended { note(ended.name, ended.values, ended.run) }
       if arrived.isEnding {
         if running == 0 { return }
-        bell.wait(until: nil)
+        wakeup.wait(until: nil)
         continue
       }
       hear(arrived.changes)
@@ -97,7 +97,7 @@ public final class EffectServer {
       for (name, kept) in rules where running < Self.mostRunning {
         if let due = kept.schedule.due, due <= now { look(at: name, now) }
       }
-      bell.wait(until: running < Self.mostRunning ? nextDue : nil)
+      wakeup.wait(until: running < Self.mostRunning ? nextDue : nil)
     }
   }
 
@@ -168,18 +168,18 @@ public final class EffectServer {
   }
 
   private func begin(_ job: EffectJob, _ name: String, _ digests: EffectValues) {
-    let isBegun = threads.run { [arrivals, bell, file, layout, log] in
+    let isBegun = threads.run { [arrivals, wakeup, file, layout, log] in
       let (run, unsaved) = job.perform(file, layout, log: log)
       if let unsaved { log("\(name): how it went could not be saved: \(unsaved)") }
       arrivals.withLock { $0.ended.append((name, digests, run)) }
-      bell.ring()
+      wakeup.signal()
     }
     running += 1
     guard !isBegun else { return }
     var run = EffectState.Run()
     run.problem = "no thread could be started"
     arrivals.withLock { $0.ended.append((name, digests, run)) }
-    bell.ring()
+    wakeup.signal()
   }
 
   private func note(_ name: String, _ values: EffectValues, _ run: EffectState.Run) {

@@ -3,14 +3,14 @@ import PreferenceModel
 import StoreAccess
 import SystemCalls
 
-/// The file that the carrier of a store's cloud keeps locked (fcntl(2), F_SETLK) while it runs.
+/// The file that the `prefs-cloud` of a store keeps locked (fcntl(2), F_SETLK) while it runs.
 public enum CloudLock {
   /// The path of the file.
   public static func path(_ surroundings: Surroundings) -> String {
     surroundings.stateDirectory + "/cloud.lock"
   }
 
-  /// Whether a carrier runs for the store.
+  /// Whether a `prefs-cloud` runs for the store.
   public static func isHeld(_ surroundings: Surroundings) -> Bool {
     guard let file = try? Descriptor(opening: path(surroundings), O_RDWR) else { return false }
     var lock = whole
@@ -20,7 +20,7 @@ public enum CloudLock {
   /// Takes the lock, which ends with the process.
   /// - Parameter waits: whether it waits while another process has the lock.
   /// - Returns: false where another process has it.
-  public static func take(
+  public static func acquire(
     _ surroundings: Surroundings, waits: Bool
   ) throws(SystemError) -> Bool {
     try Files.makeDirectories(surroundings.stateDirectory, mode: 0o700)

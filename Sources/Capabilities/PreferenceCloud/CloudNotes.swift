@@ -1,8 +1,8 @@
 import PreferenceModel
 import PropertyList
 
-/// What the carrier of a store keeps for the host as a whole, beside the records of keys: keys of
-/// one location. Commands read them, and ask for a synchronisation through them.
+/// What the `prefs-cloud` of a store keeps for the host as a whole, beside the records of keys:
+/// keys of one location. Commands read them, and ask for a synchronisation through them.
 public enum CloudNotes {
   /// The location of the notes.
   public static let location = CloudFacts.notes
@@ -13,21 +13,21 @@ public enum CloudNotes {
   /// The account whose values are here. It changes when all of its values have come.
   public static let account = CloudFacts.account
   /// An integer that each request makes larger. When every change that was made before it is on the
-  /// server, and every change of the server's from before it is here, the carrier sets `syncAnswer`
-  /// to it.
+  /// server, and every change of the server's from before it is here, `prefs-cloud` sets
+  /// `syncAnswer` to it.
   public static let syncRequest: Key = "SyncRequest"
   /// The last `syncRequest` that was carried out.
   public static let syncAnswer: Key = "SyncAnswer"
   /// Which file in a directory is this host's, where the cloud is a directory.
   public static let file: Key = "File"
-  private static let loser = "Log."
+  private static let replaced = "Log."
 
-  /// The key of a loser.
-  public static func key(ofLoser number: UInt64) -> Key { Key("\(loser)\(number)") }
+  /// The key of a replaced value.
+  public static func key(ofReplacedValue number: UInt64) -> Key { Key("\(replaced)\(number)") }
 
-  /// The number of a loser's key; nil for other keys.
-  public static func loser(of key: Key) -> UInt64? {
-    key.string.hasPrefix(loser) ? UInt64(key.string.dropFirst(loser.count)) : nil
+  /// The number of a replaced value's key; nil for other keys.
+  public static func replacedValue(of key: Key) -> UInt64? {
+    key.string.hasPrefix(replaced) ? UInt64(key.string.dropFirst(replaced.count)) : nil
   }
 }
 
@@ -35,7 +35,7 @@ public enum CloudNotes {
 public struct CloudStatus: Equatable, Sendable {
   /// Whether the server answers.
   public var isConnected = false
-  /// The URL of the server that was tried last; nil: none was.
+  /// The URL of the server that was tried last; nil if none was.
   public var endpoint: String?
   /// Why there is no connection; nil where there is one.
   public var error: String?

@@ -19,15 +19,15 @@ extension CloudKey: CustomStringConvertible {
 
 /// What the server keeps for a key: its value, or that it was removed, and who set it when.
 public struct CloudRecord: Equatable, Sendable {
-  /// The value; nil: the key was removed. Such a record is kept for 30 days, so that a host that
+  /// The value; nil if the key was removed. Such a record is kept for 30 days, so that a host that
   /// was away learns of the removal.
   public let value: Value?
   /// When the key was set or removed, and by which host.
   public let stamp: Stamp
-  /// The stamp of the record that it replaced; nil: there was none.
+  /// The stamp of the record that it replaced; nil if there was none.
   public let replaced: Stamp?
   /// The stamps of the records that it was made with knowledge of, the latest of each host, the
-  /// last one first; nil: the server compares revisions, which proves the same.
+  /// last one first; nil means the server compares revisions, which proves the same.
   public let ancestors: [Stamp]?
 
   /// How many hosts they are of. A record of an earlier one counts as one that was not known.

@@ -3,7 +3,7 @@ import PropertyList
 import SystemCalls
 
 /// What the owner of a store notes when the user removes a whole domain of the cloud: keys of one
-/// location beside the records of the cloud. Without the note, a carrier that begins later could not
+/// location beside the records of the cloud. Without the note, one that begins later could not
 /// tell a domain that was removed from a list that was lost, whose keys it brings back.
 public enum CloudRemovals {
   /// The location of the notes.

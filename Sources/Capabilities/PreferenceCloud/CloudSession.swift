@@ -22,7 +22,7 @@ public struct CloudSession: Sendable {
     /// The answer to the request.
     /// - Parameters:
     ///   - status: the status of HTTP.
-    ///   - date: the server's clock, in milliseconds since 1970; nil: it is not known.
+    ///   - date: the server's clock, in milliseconds since 1970; nil if it is not known.
     case answered(status: Int, body: [UInt8], date: Int64?)
     /// The request had no answer, for this reason.
     case failed(String)
@@ -51,7 +51,7 @@ public struct CloudSession: Sendable {
     case event(Synchroniser.Event, server: Int64?)
     /// The connection is there, or is gone.
     case status(CloudStatus)
-    /// Nothing was heard for so long, though the server was asked; nil: it has answered.
+    /// Nothing was heard for so long, though the server was asked; nil if it has answered.
     case silent(milliseconds: Int64?)
   }
 
@@ -112,7 +112,7 @@ public struct CloudSession: Sendable {
   private var status = CloudStatus()
   /// The server's clock as the last answer has it.
   private var server: Int64?
-  /// When the pause before the next connection ends; nil: a connection has begun.
+  /// When the pause before the next connection ends; nil if a connection has begun.
   private var pauseEnd: Instant?
   /// The moment of the last input.
   private var present = Instant(nanoseconds: 0)
@@ -120,7 +120,7 @@ public struct CloudSession: Sendable {
   /// Whether there is no connection until the next `timeout`.
   public var isPaused: Bool { pauseEnd != nil }
 
-  /// When `timeout` is due; nil: never.
+  /// When `timeout` is due; nil means never.
   public var deadline: Instant? {
     if let pauseEnd { return pauseEnd }
     if let renewal = timers.renewal { return renewal }
@@ -382,7 +382,7 @@ public struct CloudSession: Sendable {
   private static let mostRefusals = 30
 
   /// Counts an answer that only leads to another list.
-  /// - Returns: why the connection must end; nil: it goes on.
+  /// - Returns: why the connection must end; nil if it goes on.
   private mutating func countDetour() -> String? {
     troubles.detours += 1
     return troubles.detours > Self.mostDetours

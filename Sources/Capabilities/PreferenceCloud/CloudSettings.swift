@@ -58,7 +58,7 @@ public struct CloudSettings: Equatable, Sendable {
   /// What the only endpoint begins with if the cloud is a directory, and names of its keys do.
   public static let directoryPrefix = "dir:"
 
-  /// The path of the directory, if the cloud is one; nil: it is on servers.
+  /// The path of the directory, if the cloud is one; nil if it is on servers.
   public var directory: String? {
     guard endpoints.count == 1, let first = endpoints.first, first.hasPrefix(Self.directoryPrefix)
     else { return nil }

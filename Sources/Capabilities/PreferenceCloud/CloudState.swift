@@ -19,7 +19,7 @@ public struct CloudState: Equatable, Sendable {
 
   /// A set or removal of this host that the server does not have yet.
   public struct Pending: Equatable, Sendable {
-    /// The value; nil: the key was removed.
+    /// The value; nil if the key was removed.
     public var value: Value?
     /// When it was set.
     public var stamp: Stamp
@@ -36,12 +36,12 @@ public struct CloudState: Equatable, Sendable {
 
   /// A value that lost a conflict: two hosts had set the key without knowledge of each other, and
   /// the stamp of this value was the earlier one. Also a set that an earlier account never got.
-  public struct Loser: Equatable, Sendable {
-    /// The number of the loser. Each host counts its own from 1 on.
+  public struct ReplacedValue: Equatable, Sendable {
+    /// The number of the replaced value. Each host counts its own from 1 on.
     public var number: UInt64
     /// The key.
     public var key: CloudKey
-    /// The value; nil: a removal lost.
+    /// The value; nil if a removal lost.
     public var value: Value?
     /// When it was set, and by which host.
     public var stamp: Stamp
@@ -59,14 +59,14 @@ public struct CloudState: Equatable, Sendable {
   /// The revision up to which this host has heard; 0: it has never listed.
   public internal(set) var revision: Int64 = 0
   /// The values that lost here, oldest first.
-  public internal(set) var losers: [Loser] = []
-  /// The number of the last loser.
-  public internal(set) var lastLoser: UInt64 = 0
+  public internal(set) var replacedValues: [ReplacedValue] = []
+  /// The number of the last replaced value.
+  public internal(set) var lastReplacedValue: UInt64 = 0
   /// Whose values these are: the user's name at the server, the prefix, and what identifies the
   /// values under it; empty before the first list.
   public internal(set) var account = ""
-  /// Bytes that the values of the losers have, as property lists.
-  private var loserBytes = 0
+  /// Bytes that the values of the replaced values have, as property lists.
+  private var replacedBytes = 0
   /// The server's clock when this host last heard of its records, in milliseconds since 1970; 0:
   /// never.
   public internal(set) var heardAt: Int64 = 0
@@ -75,19 +75,21 @@ public struct CloudState: Equatable, Sendable {
   /// The number of the last batch.
   public internal(set) var lastBatch: UInt64 = 0
 
-  /// How many losers are kept, and how many bytes their values may have together.
-  static let mostLosers = 10_000
-  static let mostLoserBytes = 32 << 20
+  /// How many replaced values are kept, and how many bytes their values may have together.
+  static let mostReplacedValues = 10_000
+  static let mostReplacedBytes = 32 << 20
 
   /// Creates the state of a host that has never heard of the cloud.
   public init(host: String) { clock = HybridClock(host: host) }
 
-  /// Adds a loser, and drops the oldest ones if there are too many.
-  mutating func add(_ loser: Loser) {
-    losers.append(loser)
-    loserBytes += loser.byteCount
-    while losers.count > Self.mostLosers || loserBytes > Self.mostLoserBytes, losers.count > 1 {
-      loserBytes -= losers.removeFirst().byteCount
+  /// Adds a replaced value, and drops the oldest ones if there are too many.
+  mutating func add(_ replaced: ReplacedValue) {
+    replacedValues.append(replaced)
+    replacedBytes += replaced.byteCount
+    while replacedValues.count > Self.mostReplacedValues || replacedBytes > Self.mostReplacedBytes,
+      replacedValues.count > 1
+    {
+      replacedBytes -= replacedValues.removeFirst().byteCount
     }
   }
 

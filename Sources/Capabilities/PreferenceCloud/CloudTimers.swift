@@ -5,11 +5,11 @@ extension CloudSession {
   struct Timers: Sendable {
     /// When the server was heard last; 0: not yet.
     var heard = Instant(nanoseconds: 0)
-    /// When the server is asked whether it is there; nil: nobody listens yet.
+    /// When the server is asked whether it is there; nil if nobody listens yet.
     var heartbeat: Instant?
-    /// When the request on its way must have been answered; nil: it has its own limit.
+    /// When the request on its way must have been answered; nil if it has its own limit.
     var answer: Instant?
-    /// When a new token is asked for; nil: it need not wait.
+    /// When a new token is asked for; nil if it need not wait.
     var renewal: Instant?
     /// Whether the next request must be answered soon.
     var isProbing = false

@@ -7,11 +7,11 @@ import PropertyList
 /// In that JSON numbers of 64 bits are strings, bytes are base64, and fields that are zero or false
 /// are left out.
 public struct EtcdCoding: Sendable {
-  /// The user's name at the server; nil: it asks for none.
+  /// The user's name at the server; nil if it asks for none.
   let user: String?
   /// What etcd's names of this user's keys begin with.
   package let prefix: String
-  /// Seals values before they leave this host; nil: they leave it as they are.
+  /// Seals values before they leave this host; nil if they leave it as they are.
   let sealer: (any ValueSealer)?
   /// Is called for each record whose domain may not be in the cloud.
   let dropped: @Sendable (DomainName) -> Void

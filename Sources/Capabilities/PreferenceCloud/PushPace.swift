@@ -43,7 +43,7 @@ public struct PushPace: Sendable {
     Set(keys.filter { $0.value.isSlow && due($0.value) > now }.keys)
   }
 
-  /// When the first key that is held may be pushed; nil: none is held.
+  /// When the first key that is held may be pushed; nil if none is held.
   public func deadline(at now: Instant) -> Instant? {
     keys.values.filter(\.isSlow).map(due).filter { $0 > now }.min()
   }

@@ -2,14 +2,14 @@ import PreferenceModel
 import PropertyList
 
 /// A `CloudState` as it is saved: property lists, one for each key that the host knows, one for
-/// each loser, and one for the rest. So a change of one key is saved without the others.
+/// each replaced value, and one for the rest. So a change of one key is saved without the others.
 public struct SavedCloud: Equatable, Sendable {
-  /// What does not belong to one key; nil: nothing was ever saved.
+  /// What does not belong to one key; nil if nothing was ever saved.
   public var header: Value?
   /// What is known of each key.
   public var entries: [CloudKey: Value] = [:]
-  /// The losers, by their numbers.
-  public var losers: [UInt64: Value] = [:]
+  /// The replaced values, by their numbers.
+  public var replacedValues: [UInt64: Value] = [:]
 
   /// Creates an empty state.
   public init() {}
@@ -21,32 +21,32 @@ public struct SavedCloud: Equatable, Sendable {
     /// Entries that are written, or deleted (nil).
     public let entries: [CloudKey: Value?]
     /// Losers that are written, or deleted (nil).
-    public let losers: [UInt64: Value?]
+    public let replacedValues: [UInt64: Value?]
   }
 
   /// Applies a change, for a host that keeps the state in memory.
   public mutating func apply(_ change: Change) {
     header = change.header
     for (key, value) in change.entries { entries[key] = value }
-    for (number, value) in change.losers { losers[number] = value }
+    for (number, value) in change.replacedValues { replacedValues[number] = value }
   }
 }
 
 // MARK: - Writing
 
 extension CloudState {
-  /// What is saved beside entries and losers.
+  /// What is saved beside entries and replaced values.
   var header: Value {
     [
       "host": .string(clock.host), "revision": .integer(WideInteger(revision)),
       "clock": clock.latest.value,
-      "batch": .integer(WideInteger(lastBatch)), "losers": .integer(WideInteger(lastLoser)),
+      "batch": .integer(WideInteger(lastBatch)), "losers": .integer(WideInteger(lastReplacedValue)),
       "account": .string(account), "heard": .integer(WideInteger(heardAt)),
       "pending": .integer(WideInteger(UInt64(pending.count))),
     ]
   }
 
-  /// What is saved of a key; nil: nothing.
+  /// What is saved of a key; nil means nothing.
   func entry(_ key: CloudKey) -> Value? {
     var entry: ValueDictionary = [:]
     if let known = known[key] {
@@ -63,8 +63,8 @@ extension CloudState {
   }
 }
 
-extension CloudState.Loser {
-  /// The loser as it is saved.
+extension CloudState.ReplacedValue {
+  /// The replaced value as it is saved.
   var saved: Value {
     let record = CloudRecord(value: value, stamp: stamp, replaced: winner)
     return [
@@ -73,7 +73,7 @@ extension CloudState.Loser {
     ]
   }
 
-  /// Reads a loser; nil for anything else.
+  /// Reads a replaced value; nil for anything else.
   public init?(_ number: UInt64, _ saved: Value) {
     guard case .dictionary(let entry) = saved, case .string(let domain)? = entry["domain"],
       case .string(let key)? = entry["key"], let record = entry["record"]?.record,
@@ -96,11 +96,13 @@ extension CloudState {
     self.init(host: host)
     guard case .dictionary(let header)? = saved.header,
       let clock = header["clock"].flatMap({ Stamp($0) }), let revision = header["revision"]?.signed,
-      let batch = header["batch"]?.unsigned, let losers = header["losers"]?.unsigned,
+      let batch = header["batch"]?.unsigned, let replacedValues = header["losers"]?.unsigned,
       case .string(let account)? = header["account"]
     else { return }
     self.clock = HybridClock(host: host, after: clock)
-    (self.revision, lastBatch, lastLoser, self.account) = (revision, batch, losers, account)
+    (self.revision, lastBatch, lastReplacedValue, self.account) = (
+      revision, batch, replacedValues, account
+    )
     for case (let key, .dictionary(let entry)) in saved.entries {
       if let record = entry["known"]?.record, let revision = entry["revision"]?.signed {
         known[key] = Known(record, revision: revision)
@@ -111,8 +113,10 @@ extension CloudState {
       }
     }
     heardAt = header["heard"]?.signed ?? 0
-    for loser in saved.losers.compactMap({ Loser($0, $1) }).sorted(by: { $0.number < $1.number }) {
-      add(loser)
+    for replaced in saved.replacedValues.compactMap({ ReplacedValue($0, $1) }).sorted(by: {
+      $0.number < $1.number
+    }) {
+      add(replaced)
     }
   }
 }

@@ -68,7 +68,7 @@ public struct HybridClock: Equatable, Sendable {
 
   /// Returns the stamp; where it is more than `largestLead` ahead of the server's clock, one with
   /// the server's time in its place.
-  /// - Parameter server: the server's clock; nil: it is not known.
+  /// - Parameter server: the server's clock; nil if it is not known.
   public static func bounded(_ stamp: Stamp, server: Int64?) -> Stamp {
     guard let server else { return stamp }
     let (latest, overflow) = server.addingReportingOverflow(largestLead)

@@ -17,7 +17,7 @@ extension Synchroniser {
       machine.leave(for: account)
       if machine.state.revision == 0 { machine.yield(to: all) }
       let isListed = machine.isListed
-      machine.take(all.mapValues { $0 }, server) { isListed && $0 > revision }
+      machine.receive(all.mapValues { $0 }, server) { isListed && $0 > revision }
       machine.miss(all, revision, server)
     }
     state.revision = revision
@@ -36,7 +36,7 @@ extension Synchroniser {
     guard !isListed else { return [] }
     return editing(Set(part.keys)) { machine in
       if machine.state.revision == 0 { machine.yield(to: part) }
-      machine.take(part.mapValues { $0 }, server) { _ in false }
+      machine.receive(part.mapValues { $0 }, server) { _ in false }
     }
   }
 
@@ -45,8 +45,9 @@ extension Synchroniser {
     editing(Set(state.known.keys).union(state.pending.keys)) { $0.leave(for: account) }
   }
 
-  /// Forgets the values of another account. What the server of the old one never got is a loser; so
-  /// is all that was known, where user and prefix are the same: the server may have lost it.
+  /// Forgets the values of another account. What the server of the old one never got is a replaced
+  /// value; so is all that was known, where user and prefix are the same: the server may have lost
+  /// it.
   private mutating func leave(for account: String) {
     defer { state.account = account }
     guard !state.account.isEmpty, state.account != account else { return }
@@ -116,13 +117,13 @@ extension Synchroniser {
 
   // MARK: - Records
 
-  /// Takes over records of the server, as they were at that revision; nil: it has none.
+  /// Takes over records of the server, as they were at that revision; nil if it has none.
   mutating func hear(
     _ records: [CloudKey: CloudState.Known?], at revision: Int64, _ server: Int64?
   ) -> [Action] {
     editing(records.keys) { machine in
       // Answers and the watch overtake each other: what is known may be newer.
-      machine.take(records, server) { $0 > revision }
+      machine.receive(records, server) { $0 > revision }
     }
   }
 
@@ -142,17 +143,17 @@ extension Synchroniser {
   }
 
   /// - Parameter isOld: whether a record is older than one of that revision, which is known.
-  private mutating func take(
+  private mutating func receive(
     _ records: [CloudKey: CloudState.Known?], _ server: Int64?, _ isOld: (Int64) -> Bool
   ) {
     for (key, heard) in records {
       if let known = state.known[key], known == heard || isOld(known.revision) { continue }
       unreadable.remove(key)
-      if let heard { take(key, heard, server) } else { know(key, nil) }
+      if let heard { receive(key, heard, server) } else { know(key, nil) }
     }
   }
 
-  private mutating func take(_ key: CloudKey, _ heard: CloudState.Known, _ server: Int64?) {
+  private mutating func receive(_ key: CloudKey, _ heard: CloudState.Known, _ server: Int64?) {
     let stamp = HybridClock.bounded(heard.record.stamp, server: server)
     state.clock.hear(stamp)
     let before = state.known[key]?.record
@@ -194,10 +195,11 @@ extension Synchroniser {
   private mutating func lose(
     _ key: CloudKey, _ value: Value?, _ stamp: Stamp, _ winner: CloudRecord
   ) {
-    state.lastLoser &+= 1
+    state.lastReplacedValue &+= 1
     state.add(
-      CloudState.Loser(
-        number: state.lastLoser, key: key, value: value, stamp: stamp, winner: winner.stamp))
+      CloudState.ReplacedValue(
+        number: state.lastReplacedValue, key: key, value: value, stamp: stamp, winner: winner.stamp)
+    )
   }
 
   // MARK: - Old removals

@@ -9,7 +9,7 @@ import PropertyList
 ///   however often it heard of them. Of two sets without knowledge of each other the one with the
 ///   later stamp wins, on every host.
 /// - A set that this host acknowledged is the value, was replaced by a later set of this host, was
-///   replaced by a host that knew of it, or is a loser in the state.
+///   replaced by a host that knew of it, or is a replaced value in the state.
 /// - The changes of one batch are pushed as one transaction, unless some of its keys have lost.
 /// - A connection after the first one goes on where the last one ended, if the server still has the
 ///   last record that this host has heard of; otherwise everything is listed.
@@ -17,7 +17,7 @@ import PropertyList
 ///   hosts: a record is this host's own only where the state has pushed its stamp.
 /// - A push that may or may not have arrived is repeated, and takes effect once: its stamp tells.
 /// - After a change of account, the values are those of the new one. A set that the old one never
-///   got is a loser.
+///   got is a replaced value.
 /// - Where the server went back to an earlier state, from a backup, this host brings back what it
 ///   knows to be later.
 ///
@@ -35,20 +35,20 @@ public struct Synchroniser: Sendable {
     case disconnected
     /// The answer to `.list`: every record, the revision that they are of, and whose they are.
     case listed([CloudKey: CloudState.Known], revision: Int64, account: String)
-    /// Changes that others, or this host, made on the server at one revision; nil: the key's record
-    /// was deleted.
+    /// Changes that others, or this host, made on the server at one revision; nil if the key's
+    /// record was deleted.
     case changed([CloudKey: CloudRecord?], revision: Int64)
     /// The revisions that the watch needs are no longer there.
     case compacted
     /// The answer to `.resume`: the record that the key had at that revision, and whose values these
-    /// are; nil: there was none, or the server no longer knows, or does not know yet.
+    /// are; nil if there was none, or the server no longer knows, or does not know yet.
     case history(CloudKey, CloudState.Known?, account: String?)
     /// Time has passed: sent about once an hour, so that the records of old removals are deleted.
     case tick
     /// The push was carried out.
     case pushed(revision: Int64)
     /// The push was refused, because records have other revisions than it was compared with. These
-    /// are the ones at that revision; nil: there was none.
+    /// are the ones at that revision; nil if there was none.
     case refused([CloudKey: CloudState.Known?], revision: Int64)
     /// The server has records of these keys that cannot be read here: they are of a later version,
     /// or sealed with another key. It comes before the event that the records belong to.
@@ -102,12 +102,12 @@ public struct Synchroniser: Sendable {
   public var notesAncestors = false
   /// The keys of which something has changed since the last `removeUnsaved`.
   private var unsaved: Set<CloudKey> = []
-  /// The numbers of the losers that were saved.
-  private var savedLosers: Set<UInt64>
+  /// The numbers of the replaced values that were saved.
+  private var savedReplacedValues: Set<UInt64>
   var isConnected = false
-  /// The server's clock; nil: it is not known.
+  /// The server's clock; nil if it is not known.
   private var serverTime: ServerTime?
-  /// The server's clock at the last event; nil: it is not known.
+  /// The server's clock at the last event; nil if it is not known.
   private var present: Int64?
   /// Whether a record of this host was heard that it has not made.
   var isDoubled = false
@@ -123,24 +123,26 @@ public struct Synchroniser: Sendable {
   /// Goes on from a state.
   public init(_ state: CloudState) {
     self.state = state
-    savedLosers = Set(state.losers.map(\.number))
+    savedReplacedValues = Set(state.replacedValues.map(\.number))
   }
 
   /// Returns what must be saved of the changes since the last call, and forgets it.
   public mutating func removeUnsaved() -> SavedCloud.Change {
-    var losers: [UInt64: Value?] = [:]
-    if state.losers.count != savedLosers.count || state.losers.last?.number != savedLosers.max() {
-      for loser in state.losers where !savedLosers.contains(loser.number) {
-        losers[loser.number] = .some(loser.saved)
+    var replacedValues: [UInt64: Value?] = [:]
+    if state.replacedValues.count != savedReplacedValues.count
+      || state.replacedValues.last?.number != savedReplacedValues.max()
+    {
+      for replaced in state.replacedValues where !savedReplacedValues.contains(replaced.number) {
+        replacedValues[replaced.number] = .some(replaced.saved)
       }
-      let present = Set(state.losers.map(\.number))
-      for number in savedLosers.subtracting(present) { losers[number] = .some(nil) }
-      savedLosers = present
+      let present = Set(state.replacedValues.map(\.number))
+      for number in savedReplacedValues.subtracting(present) { replacedValues[number] = .some(nil) }
+      savedReplacedValues = present
     }
     defer { unsaved = [] }
     var entries: [CloudKey: Value?] = [:]
     for key in unsaved { entries[key] = .some(state.entry(key)) }
-    return SavedCloud.Change(header: state.header, entries: entries, losers: losers)
+    return SavedCloud.Change(header: state.header, entries: entries, replacedValues: replacedValues)
   }
 
   /// Gives this host another name, under which it makes its stamps from now on.
@@ -161,7 +163,7 @@ public struct Synchroniser: Sendable {
   /// Handles an event.
   /// - Parameters:
   ///   - wall: when it happened, by this host's time of day, in milliseconds since 1970.
-  ///   - now: this host's clocks; nil: it has just happened, and both clocks are the same.
+  ///   - now: this host's clocks; nil if it has just happened, and both clocks are the same.
   ///   - server: the server's clock, if the event has it.
   public mutating func handle(
     _ event: Event, wall: Int64, now: HostTime? = nil, server: Int64? = nil

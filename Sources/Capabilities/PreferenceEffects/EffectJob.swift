@@ -21,8 +21,8 @@ public struct EffectJob: Sendable {
   /// - Parameters:
   ///   - digests: what the rule is carried out for.
   ///   - values: the values of its keys.
-  ///   - done: what it was last carried out for; nil: nothing. If that is no different, the command
-  ///     gets all values.
+  ///   - done: what it was last carried out for; nil means nothing. If that is no different, the
+  ///     command gets all values.
   ///   - isOver: whether a file is replaced that prefsfs has not written.
   public init(
     _ rule: EffectRule, _ digests: EffectValues, _ values: [EffectKey: Value],

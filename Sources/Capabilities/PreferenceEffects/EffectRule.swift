@@ -28,9 +28,9 @@ public struct EffectRule: Equatable, Sendable {
   public let name: String
   /// The keys that the rule is about.
   public let patterns: [EffectPattern]
-  /// What is run; nil: nothing.
+  /// What is run; nil means nothing.
   public private(set) var command: Command?
-  /// The path that is written, absolute or beginning with `~/`; nil: nothing is.
+  /// The path that is written, absolute or beginning with `~/`; nil if nothing is.
   public private(set) var path: String?
   /// The form of what is written.
   public private(set) var form = DocumentForm.json

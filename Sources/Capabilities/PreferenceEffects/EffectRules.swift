@@ -13,7 +13,7 @@ public enum EffectRules {
     public let place: Place
     /// Its value.
     public let value: Value
-    /// The rule; nil: it does not count.
+    /// The rule; nil if it does not count.
     public let rule: EffectRule?
     /// Why it does not count.
     public let problem: String?

@@ -13,7 +13,7 @@ import SystemCalls
 public enum EffectRunner {
   /// How a command has ended.
   public struct Outcome: Sendable {
-    /// Its exit status; nil: a signal ended it.
+    /// Its exit status; nil means a signal ended it.
     public var status: Int32?
     /// How it has ended, in words.
     public var end: String

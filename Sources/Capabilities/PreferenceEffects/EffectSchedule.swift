@@ -50,7 +50,7 @@ public struct EffectSchedule: Sendable {
     hear(now)
   }
 
-  /// When the rule is looked at next; nil: not before something is heard, or it has ended.
+  /// When the rule is looked at next; nil means not before something is heard, or it has ended.
   public var due: Instant? {
     if isRunning { return nil }
     var moments: [Instant] = []
@@ -67,7 +67,7 @@ public struct EffectSchedule: Sendable {
   /// Decides, when the rule is due, whether it is carried out now.
   /// - Parameters:
   ///   - values: the values now.
-  ///   - done: those of the last success; nil: there was none.
+  ///   - done: those of the last success; nil if there was none.
   public mutating func begins(
     _ values: EffectValues, done: EffectValues?, now: Instant
   ) -> Bool {

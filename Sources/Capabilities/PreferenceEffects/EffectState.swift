@@ -12,11 +12,11 @@ public struct EffectState: Equatable, Sendable {
     public var time = Timestamp(nanoseconds: 0)
     /// How long the command took.
     public var milliseconds: Int64 = 0
-    /// How the command ended, e.g. `status 0`; nil: none was run.
+    /// How the command ended, e.g. `status 0`; nil if none was run.
     public var end: String?
-    /// The file that was written, or was as it should be already; nil: none.
+    /// The file that was written, or was as it should be already; nil means none.
     public var file: String?
-    /// Why it has failed; nil: it has not.
+    /// Why it has failed; nil if it has not.
     public var problem: String?
     /// The first keys that it was for, as lines.
     public var keys: [String] = []
@@ -29,13 +29,13 @@ public struct EffectState: Equatable, Sendable {
 
   /// What is known of a rule.
   public struct Rule: Equatable, Sendable {
-    /// The values of the last success; nil: there was none.
+    /// The values of the last success; nil if there was none.
     public var done: EffectValues?
     /// What the file that it writes has, or may have after a crash.
     public var file: [Digest] = []
     /// The path of that file.
     public var path = ""
-    /// The last time; nil: it was never carried out.
+    /// The last time; nil if it was never carried out.
     public var last: Run?
 
     /// Creates what is known of a new rule.

@@ -30,7 +30,7 @@ public struct EffectStateFile: Sendable {
 
   private var path: String { directory + "/state" }
 
-  /// What the file says; nil: nothing. Throws where it cannot be read.
+  /// What the file says; nil means nothing. Throws where it cannot be read.
   public func read() throws(SystemError) -> EffectState? {
     let bytes = try Files.regularContents(path, limit: Self.largest)
     return bytes.flatMap { EffectState($0, host: host) }

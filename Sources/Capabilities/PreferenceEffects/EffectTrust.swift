@@ -3,9 +3,9 @@ import SystemCalls
 
 /// Whether only the user and root could have made a file or directory what it is.
 enum EffectTrust {
-  /// Returns why somebody else could have changed the file; nil: nobody could. It looks at the file,
-  /// if there is one, at each directory above it, and at each link on the way. Cost: some lstat(2)
-  /// for each part of the path. It waits for disks.
+  /// Returns why somebody else could have changed the file; nil if nobody could. It looks at the
+  /// file, if there is one, at each directory above it, and at each link on the way. Cost: some
+  /// lstat(2) for each part of the path. It waits for disks.
   static func objection(to path: String) -> String? {
     let real = Files.canonicalPath(path)
     for end in Set([path, real]) {

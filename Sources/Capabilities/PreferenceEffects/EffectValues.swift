@@ -52,7 +52,7 @@ public struct EffectValues: Equatable, Sendable {
   init(rule: Digest, values: [EffectKey: Digest]) { (self.rule, self.values) = (rule, values) }
 
   /// The keys whose values are different here: all of them where the rule is another one.
-  /// - Parameter old: nil: the rule has never been carried out.
+  /// - Parameter old: nil if the rule has never been carried out.
   public func changes(since old: EffectValues?) -> [EffectKey] {
     guard let old, old.rule == rule else { return values.keys.sorted() }
     let names = Set(values.keys).union(old.values.keys)

@@ -24,7 +24,7 @@ public struct EffectWriter: Sendable {
   public struct Target: Sendable {
     /// The path, of the file itself where a link leads to it.
     public let path: String
-    /// What it has; nil: there is no file.
+    /// What it has; nil if there is no file.
     public let present: [UInt8]?
     let status: stat?
   }

@@ -15,7 +15,7 @@ extension HistoryDirectory {
     package let changed: Timestamp
   }
 
-  /// How far the history is; nil: there is none.
+  /// How far the history is; nil if there is none.
   package func extent() throws(SystemError) -> Extent? {
     guard let last = try numbers().last, let status = try Files.linkStatus(file(last)) else {
       return nil

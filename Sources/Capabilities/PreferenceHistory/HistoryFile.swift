@@ -96,7 +96,7 @@ enum HistoryFile {
   }
 
   /// Adds the record at the offset to what was read.
-  /// - Returns: where the record ends; nil: there is none.
+  /// - Returns: where the record ends; nil if there is none.
   private static func record(
     _ bytes: [UInt8], at offset: Int, into contents: inout Contents
   ) -> Int? {

@@ -5,18 +5,18 @@ import SystemCalls
 
 /// Which changes of the history are meant: the filters of `prefs history` and `prefs undo`.
 package struct HistoryFilter: Equatable, Sendable {
-  /// The only domain, and the only key; nil: all.
+  /// The only domain, and the only key; nil means all.
   package var domain: DomainName?
   package var key: Key?
-  /// The only change; nil: all.
+  /// The only change; nil means all.
   package var number: UInt64?
   package var since, until: HistoryMoment?
-  /// The path or name of a program, or a unit; nil: all.
+  /// The path or name of a program, or a unit; nil means all.
   package var by: String?
-  /// The only unit, apart from changes of which it is not known who has made them; nil: all.
+  /// The only unit, apart from changes of which it is not known who has made them; nil means all.
   package var unit: String?
   package var via: ChangeSource.Via?
-  /// The only place; nil: all.
+  /// The only place; nil means all.
   package var place: Place?
   /// Whether keys that hold a program's state, and are no settings, are meant too.
   package var isAll = false

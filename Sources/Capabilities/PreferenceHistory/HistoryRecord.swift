@@ -75,7 +75,8 @@ public struct HistoryRecord: Equatable, Sendable {
 public enum RecordedValue: Equatable, Sendable {
   /// There was no value.
   case none
-  /// The value, as a binary list, and the text that was written for it; nil: the canonical one.
+  /// The value, as a binary list, and the text that was written for it; nil means the canonical
+  /// one.
   case list([UInt8], text: [UInt8]?)
   /// A container of which members with a secret's name are not kept, as a binary list with
   /// `Secret.mark` in their places.

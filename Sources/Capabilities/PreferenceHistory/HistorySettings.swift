@@ -80,7 +80,8 @@ public struct HistorySettings: Equatable, Sendable {
     !mayKeep(key, of: domain) || value.maybeSecret && Secret.isName(key)
   }
 
-  /// Returns what is kept of a value: without the members that have a secret's name; nil: nothing.
+  /// Returns what is kept of a value: without the members that have a secret's name; nil means
+  /// nothing.
   package func kept(of value: Value, _ key: Key, in domain: DomainName) -> Value? {
     hides(value, of: key, in: domain) ? nil : value.withoutSecrets ?? value
   }

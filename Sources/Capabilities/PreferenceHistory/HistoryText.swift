@@ -19,7 +19,7 @@ extension HistoryDirectory.Entry {
     }
   }
 
-  /// The same as a dictionary; nil: the filter has none of its changes.
+  /// The same as a dictionary; nil if the filter has none of its changes.
   package func values(_ filter: HistoryFilter) -> ValueDictionary? {
     switch self {
     case .gap(let reason): return ["gap": .string(reason)]

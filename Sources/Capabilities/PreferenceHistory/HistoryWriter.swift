@@ -71,7 +71,7 @@ public struct HistoryWriter: Sendable {
 
   /// Appends changes, and numbers them, with one write(2). They survive the end of every process
   /// when this returns. After an error nothing was appended.
-  /// - Parameter gap: why changes before these are missing; nil: none are.
+  /// - Parameter gap: why changes before these are missing; nil if none are.
   /// - Returns: whether a new file was begun.
   public mutating func append(
     _ records: [HistoryRecord], after gap: String? = nil

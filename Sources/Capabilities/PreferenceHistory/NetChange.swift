@@ -8,13 +8,13 @@ package struct NetChange: Sendable {
   package let before: RecordedValue
   /// What the last of them has left.
   package fileprivate(set) var after: RecordedValue
-  /// The number of the last other change since the first of them; nil: there is none.
+  /// The number of the last other change since the first of them; nil if there is none.
   package fileprivate(set) var other: UInt64?
-  /// The number of an other change that is between two of them; nil: none is.
+  /// The number of an other change that is between two of them; nil if none is.
   package fileprivate(set) var between: UInt64?
 
   /// The numbers of the changes that have become one, where the filter names one of them that is not
-  /// the last: what it alone did is not kept. nil: they are as they were made.
+  /// the last: what it alone did is not kept. Is nil if they are as they were made.
   package fileprivate(set) var merged: ClosedRange<UInt64>?
 
   /// Whether a profile has made one of them: its values are in no list.

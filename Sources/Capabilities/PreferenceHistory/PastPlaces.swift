@@ -54,7 +54,7 @@ package final class PastPlaces: PersistentPlaces {
     let history = try reader.read()
     if state.withLock({ $0.later.isOf(history) }) { return }
     guard history.number(at: .number(number)) != nil else {
-      throw EngineError(.system(.noData), "the history does not have that moment any more")
+      throw EngineError(.system(.noData), "the history no longer goes back to that moment")
     }
     let later = LaterChanges(history, after: number)
     state.withLock { if $0.later.last <= later.last { $0.later = later } }
@@ -244,11 +244,11 @@ extension HistoryContents {
   }
 
   /// The number of the last change by a moment: the present with every later change taken back is
-  /// the state of then. nil: the history does not have that moment. It is in the future, or before
-  /// the oldest change, or changes after it are missing. Any moment of the day of the oldest change
-  /// counts as after it, or as right before it, unless changes before it are missing. A change with an
-  /// earlier time than the one before it was made under a wrong clock, and counts as made just after
-  /// that.
+  /// the state of then. Is nil if the history does not have that moment. It is in the future, or
+  /// before the oldest change, or changes after it are missing. Any moment of the day of the oldest
+  /// change counts as after it, or as right before it, unless changes before it are missing. A
+  /// change with an earlier time than the one before it was made under a wrong clock, and counts as
+  /// made just after that.
   package func number(at moment: HistoryMoment, now: Timestamp = .now) -> UInt64? {
     var number: UInt64?
     var oldest: HistoryRecord?

@@ -36,8 +36,8 @@ extension Value {
     }
   }
 
-  /// The value with a mark in the place of each member that has a secret's name; nil: it has none. A
-  /// value that has such marks already has them again.
+  /// The value with a mark in the place of each member that has a secret's name; nil if it has
+  /// none. A value that has such marks already has them again.
   /// Cost: O(values).
   var withoutSecrets: Value? {
     switch self {

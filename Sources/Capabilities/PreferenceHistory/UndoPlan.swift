@@ -12,7 +12,7 @@ package struct UndoPlan: Sendable {
   /// What is done with a key.
   package struct Step: Sendable {
     package let key: RecordedKey
-    /// The key's value now; nil: it has none.
+    /// The key's value now; nil if it has none.
     package let present: Value?
     /// What it becomes.
     package let goal: RecordedValue
@@ -85,7 +85,7 @@ extension RecordedKey {
 }
 
 extension NetChange {
-  /// Why the key cannot be taken back; nil: it can.
+  /// Why the key cannot be taken back; nil if it can.
   fileprivate func conflict(_ present: Value?, over: Bool) -> String? {
     if let merged {
       return "the changes \(merged.lowerBound) to \(merged.upperBound) have become one; "

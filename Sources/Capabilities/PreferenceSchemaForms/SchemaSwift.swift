@@ -41,7 +41,7 @@ extension Schema {
 /// The Swift type of a key, and its default as source.
 private struct SwiftType {
   var name: String
-  /// nil: the key is optional.
+  /// nil if the key is optional.
   var fallback: String?
   var enumeration: String?
 

@@ -101,7 +101,7 @@ public struct SchemaKey: Sendable {
   public var isState = false
   /// Whether an authoritative schema has it in the cloud, as if the user had added it.
   public var isCloud = false
-  /// Since which version it should not be used any more; nil: it may be used.
+  /// Since which version it should not be used any more; nil if it may be used.
   public var deprecated: String?
   /// The unit of a number; may be empty.
   public var unit = ""

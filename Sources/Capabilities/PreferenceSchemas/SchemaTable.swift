@@ -33,7 +33,7 @@ package final class SchemaTable: Sendable {
   package init() {}
 
   /// The schema of a domain; nil if there is none.
-  /// - Parameter read: reads the contents of the schema's file; nil: they cannot be had now.
+  /// - Parameter read: reads the contents of the schema's file; nil if they cannot be had now.
   package func entry(
     of domain: DomainName, _ read: () -> (values: ValueDictionary, modified: Timestamp)?
   ) -> Entry? {

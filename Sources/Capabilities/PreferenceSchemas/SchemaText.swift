@@ -66,7 +66,7 @@ extension SchemaKey {
   }
 
   /// The lines that describe the key.
-  /// - Parameter present: what is read now, e.g. "now 8 (user)"; nil: nothing.
+  /// - Parameter present: what is read now, e.g. "now 8 (user)"; nil means nothing.
   public func text(present: String?) -> String {
     var text = "\(name): \(rule)".printable() + "\n"
     for line in Self.wrapped(remarks) { text += "    \(line)\n" }

@@ -20,13 +20,13 @@ public struct ClientManner: Sendable {
   /// this process has asked for, or changed, and where domains come or go; after a change of
   /// owners, in domains of which it has read a list.
   public var hearsAll = false
-  /// The number of a predecessor, for which this process goes on; nil: it has none. It hears of
+  /// The number of a predecessor, for which this process goes on; nil if it has none. It hears of
   /// every change, because the kernel may have what the predecessor had asked for.
   public var client: UInt64?
-  /// The way of this process's changes, for the history; nil: the owner tells it by the program's
+  /// The way of this process's changes, for the history; nil if the owner tells it by the program's
   /// name.
   public var via: ChangeSource.Via?
-  /// Starts an owner, and returns when it answers; nil: this process starts none.
+  /// Starts an owner, and returns when it answers; nil if this process starts none.
   public var start: (@Sendable () throws(EngineError) -> Void)?
 
   /// Creates the manner of a process that starts no owner, waits for one at the beginning, and

@@ -32,7 +32,8 @@ final class Link: Sendable {
     var bodies: [UInt64: Body] = [:]
     /// The number of threads that wait for messages in `receive`.
     var callers = 0
-    /// Hears when there is something to receive; nil: a thread of the link's own receives, or nobody.
+    /// Hears when there is something to receive; nil if a thread of the link's own receives, or
+    /// nobody.
     var receiver: DescriptorSet?
     /// Whether a thread is reading the stream. No other thread touches it.
     var isReading = false
@@ -44,7 +45,8 @@ final class Link: Sendable {
     let number: UInt64
     /// nil until the answer has come.
     var answer: Message?
-    /// Until when the owner, which works at the request, may carry it out; nil: it has not said so.
+    /// Until when the owner, which works at the request, may carry it out; nil if it has not said
+    /// so.
     var workedAtUntil: Instant?
   }
 

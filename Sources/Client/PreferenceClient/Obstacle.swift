@@ -17,13 +17,13 @@ final class Obstacle: Sendable {
   private let ask: (@Sendable () -> EngineError?)?
   private let state: Monitor<State>
 
-  /// - Parameter ask: looks for the obstacle; nil: there is none.
+  /// - Parameter ask: looks for the obstacle; nil if there is none.
   init(_ ask: (@Sendable () -> EngineError?)?) {
     self.ask = ask
     state = Monitor(State(last: ask?()))
   }
 
-  /// The obstacle; nil: there is none, or no longer.
+  /// The obstacle; nil if there is none, or no longer.
   var present: EngineError? {
     guard let ask, let last = state.withLock({ $0.last }) else { return nil }
     let begins = state.withLock { state in

@@ -47,9 +47,9 @@ final class OwnChanges: Sendable {
     if isGivenUp { notice.author = nil }
   }
 
-  /// Ends the waiting for a change, and returns it; nil: it is not known to be made.
+  /// Ends the waiting for a change, and returns it; nil if it is not known to be made.
   /// - Parameters:
-  ///   - answer: what the owner has answered; nil: nothing.
+  ///   - answer: what the owner has answered; nil means nothing.
   ///   - isLate: whether the caller has given up, so that the owner may still make the change.
   func end(_ serial: UInt64, _ answer: Changeset?, isLate: Bool = false) -> Changeset? {
     let made = state.withLock { state -> Changeset? in

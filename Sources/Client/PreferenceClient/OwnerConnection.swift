@@ -35,7 +35,7 @@ final class OwnerConnection: Sendable {
   private let isBrief: Bool
   /// Until when a change of a location is known to wait for no disk.
   private let prepared = Mutex<[Location: Instant]>([:])
-  /// Why the owner only reads, and no other one could do more; nil: it does more, or one could.
+  /// Why the owner only reads, and no other one could do more; nil if it does more, or one could.
   let obstacle: Obstacle
   /// The last version that a read waited for in vain. Reads do not wait for it again.
   private let missed = Atomic<UInt64>(0)
@@ -217,7 +217,7 @@ extension OwnerConnection {
   }
 
   /// Begins to load the lists that are not in memory.
-  /// - Returns: those; nil: all are in memory, and no change is prepared.
+  /// - Returns: those; nil if all are in memory, and no change is prepared.
   private func beginLoading(_ load: ListLoad) -> ListLoad? {
     var needed = load
     needed.locations = load.locations.filter { !replica.holds($0) }

@@ -69,7 +69,7 @@ public enum OwnerProgram {
 
 /// How `prefsd` is started by a process that needs an owner.
 public struct OwnerOptions: Sendable {
-  /// Seconds from the first unsaved change of a list to its rewrite; nil: as usual.
+  /// Seconds from the first unsaved change of a list to its rewrite; nil means as usual.
   public var writeback: Double?
   /// The name of another user, whose store it reads.
   fileprivate var user: String?

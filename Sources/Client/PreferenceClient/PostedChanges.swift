@@ -5,7 +5,7 @@ import SystemCalls
 /// The changes that this process has posted, without waiting for an answer, and that are not over.
 struct PostedChanges: Sendable {
   /// A posted change, as it is sent to an owner.
-  struct Request: Sendable {
+  struct Posted: Sendable {
     var serial: UInt64
     var intents: [Intent]
     var author: Author
@@ -19,7 +19,7 @@ struct PostedChanges: Sendable {
 
   /// The answer to a request.
   struct Outcome: Sendable {
-    /// Why the request was refused; nil: it was carried out.
+    /// Why the request was refused; nil if it was carried out.
     var error: EngineError?
   }
 
@@ -27,7 +27,7 @@ struct PostedChanges: Sendable {
   struct Change: Sendable {
     /// The request.
     var serial: UInt64
-    /// The value that it sets; nil: it removes the key.
+    /// The value that it sets; nil if it removes the key.
     var value: StoredValue?
   }
 
@@ -51,20 +51,20 @@ struct PostedChanges: Sendable {
   }
 
   /// The requests, by their serials.
-  private(set) var requests: [UInt64: Request] = [:]
+  private(set) var requests: [UInt64: Posted] = [:]
   /// What the requests will make of keys.
   private var rows: [DomainName: [Key: Row]] = [:]
 
-  /// What the requests together will make of the key; nil: they do not change it.
+  /// What the requests together will make of the key; nil if they do not change it.
   func change(of key: Key, in domain: DomainName) -> Change? { rows[domain]?[key]?.changes.last }
 
-  /// What the requests together will make of keys of the domain; nil: they change none.
+  /// What the requests together will make of keys of the domain; nil if they change none.
   func changes(of domain: DomainName) -> [Key: Change]? {
     rows[domain]?.compactMapValues { $0.changes.last }
   }
 
   /// Adds a request, which must have the largest serial.
-  mutating func add(_ request: Request) {
+  mutating func add(_ request: Posted) {
     requests[request.serial] = request
     for intent in request.intents {
       switch intent {
@@ -84,7 +84,7 @@ struct PostedChanges: Sendable {
 
   /// Removes a request that is over, and returns it. If it was refused, the changes that earlier
   /// requests make of the same keys count again. Cost: O(its intents).
-  mutating func remove(_ serial: UInt64, isRefused: Bool) -> Request? {
+  mutating func remove(_ serial: UInt64, isRefused: Bool) -> Posted? {
     guard let request = requests.removeValue(forKey: serial) else { return nil }
     for intent in request.intents {
       switch intent {
@@ -99,7 +99,7 @@ struct PostedChanges: Sendable {
   }
 
   /// The requests in their order.
-  var inOrder: [Request] { requests.values.sorted { $0.serial < $1.serial } }
+  var inOrder: [Posted] { requests.values.sorted { $0.serial < $1.serial } }
 
   /// Notes that the request was sent.
   mutating func noteSent(_ serial: UInt64) { requests[serial]?.isSent = true }

@@ -65,7 +65,7 @@ final class Replica: Sendable {
   }
 
   /// Ends what `beginLoading` began: keeps the contents, with the changes after their version.
-  /// - Parameter contents: nil: the location could not be loaded.
+  /// - Parameter contents: nil if the location could not be loaded.
   func endLoading(
     _ location: Location, _ contents: (LocationSnapshot.Contents, version: UInt64)?
   ) {

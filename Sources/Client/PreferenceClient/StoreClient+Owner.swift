@@ -48,8 +48,8 @@ extension StoreClient {
       + "uses preferences")
 
   /// Calls the body with the present connection, and again with that to the next owner if this one
-  /// is gone. Throws ETIMEDOUT if there is no next owner before the deadline (nil: `patience`),
-  /// EPERM in a copy of the process.
+  /// is gone. Throws ETIMEDOUT if there is no next owner before the deadline (nil means
+  /// `patience`), EPERM in a copy of the process.
   /// - Parameter first: the request that the body makes first, if it is known. A process that asks
   ///   a few things and ends sends it with its greeting.
   func ask<Result>(
@@ -181,7 +181,7 @@ extension StoreClient {
   }
 
   /// Looks for the next owner once.
-  /// - Returns: milliseconds until the next look; nil: none is needed.
+  /// - Returns: milliseconds until the next look; nil if none is needed.
   private func seek() -> Int64? {
     let (last, isNeeded) = state.withLock { ($0.readable, $0.owner == nil && !$0.isClosing) }
     guard isNeeded else { return nil }

@@ -24,7 +24,7 @@ extension StoreClient {
     // The owner does not change here: a new one is established only under the turn.
     let (request, owner, canKeep) = state.withLock { state in
       state.lastPosted += 1
-      let request = PostedChanges.Request(
+      let request = PostedChanges.Posted(
         serial: state.lastPosted, intents: intents, author: author, done: done)
       state.posted.add(request)
       hasPosted.store(true, ordering: .releasing)
@@ -33,7 +33,7 @@ extension StoreClient {
     let serial = request.serial
     let sent = owner.map { transmit(request, to: $0) } ?? .ended
     let refusal = sent.refusal
-    let refused = state.change { state -> PostedChanges.Request? in
+    let refused = state.change { state -> PostedChanges.Posted? in
       // The answer may have come already.
       if sent == .sent { state.posted.noteSent(serial) }
       state.isSending = false
@@ -62,7 +62,7 @@ extension StoreClient {
 
   /// Sends a request. The caller has the turn, and then notes that the request was sent.
   private func transmit(
-    _ request: PostedChanges.Request, to owner: OwnerConnection
+    _ request: PostedChanges.Posted, to owner: OwnerConnection
   ) -> Link.Transmission {
     let (serial, epoch) = (request.serial, owner.epoch)
     if let obstacle = owner.obstacle.present {
@@ -146,7 +146,7 @@ extension StoreClient {
 
   private func remove(
     _ serial: UInt64, isRefused: Bool, _ state: inout State
-  ) -> PostedChanges.Request? {
+  ) -> PostedChanges.Posted? {
     defer { if state.posted.requests.isEmpty { hasPosted.store(false, ordering: .releasing) } }
     return state.posted.remove(serial, isRefused: isRefused)
   }
@@ -197,7 +197,7 @@ extension StoreClient {
 }
 
 extension Link.Transmission {
-  /// Why a request that was not sent is refused; nil: it was sent, or waits for the next owner.
+  /// Why a request that was not sent is refused; nil if it was sent, or waits for the next owner.
   fileprivate var refusal: EngineError? {
     switch self {
     case .late: Link.late

@@ -51,7 +51,7 @@ extension StoreClient {
     /// The domains of each place that this process knows of.
     var domains: [Place: Set<DomainName>] = [:]
     var origins: Origins
-    /// Who asks for changes, for the history; nil: this process, which the owner knows.
+    /// Who asks for changes, for the history; nil means this process, which the owner knows.
     var source: ChangeSource?
     /// The gauges of all owners so far. They are kept because `gauge` points to one of them, which
     /// is read without a lock.
@@ -61,7 +61,7 @@ extension StoreClient {
     var owner: OwnerConnection? { if case .owned(let owner) = phase { owner } else { nil } }
 
     /// The connection to read from: to the present owner, else to the last one, of which the
-    /// locations that are loaded can be read; nil: there has been no owner yet.
+    /// locations that are loaded can be read; nil if there has been no owner yet.
     var readable: OwnerConnection? {
       switch phase {
       case .early: nil

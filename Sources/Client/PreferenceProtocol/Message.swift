@@ -18,7 +18,7 @@ public enum Message: Equatable, Sendable {
   case snapshots([LocationSnapshot.Contents], version: UInt64)
   /// What became of the locations that were asked for, in that order.
   case lists([LoadedList])
-  /// A key's value, and which of the locations that were named has it; nil: none has it.
+  /// A key's value, and which of the locations that were named has it; nil if none has it.
   case found(StoredValue?, index: UInt32)
   /// The domains of a place.
   case domains(Set<DomainName>)
@@ -465,7 +465,7 @@ extension EngineError.Reason {
 }
 
 extension StoredValue {
-  /// The same value, last changed at that time; nil: at its modification time.
+  /// The same value, last changed at that time; nil means at its modification time.
   fileprivate func changed(at time: Timestamp?) -> StoredValue {
     guard let time else { return self }
     var kept = self.metadata

@@ -50,8 +50,8 @@ public enum Request: Equatable, Sendable {
   case unmount(Author)
   /// Says that the mount has settled for the changes up to a version. No answer.
   case settle(Settlement, through: UInt64, Author)
-  /// Waits until the location's list contains every earlier change; nil: until the lists of all
-  /// locations do. Answer: `done`.
+  /// Waits until the location's list contains every earlier change; nil means until the lists of
+  /// all locations do. Answer: `done`.
   case save(Location?)
   /// Asks for a report about the store as a whole. Answer: `report`.
   case report(OwnerReport)

@@ -28,7 +28,7 @@ struct AnswerTable: Sendable {
     return absent.contains(key) ? .nothing : .unknown
   }
 
-  /// Keeps what a look-up of the key found; nil: no place holds it.
+  /// Keeps what a look-up of the key found; nil if no place holds it.
   mutating func note(_ value: Value?, for key: Key) {
     if values.count + absent.count >= Self.largest { forget() }
     values[key] = value

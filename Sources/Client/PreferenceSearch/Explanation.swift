@@ -112,7 +112,7 @@ public struct Explanation {
     }
   }
 
-  /// The file of the profile that the value is from (nil: it is from a list), and what other
+  /// The file of the profile that the value is from (nil if it is from a list), and what other
   /// profiles set the key to, the last one first.
   private static func setters(
     of key: Key, at location: Location, _ found: StoredValue, _ profiles: [ValueDictionary]

@@ -18,13 +18,13 @@ public final class MemoryPlaces: PersistentPlaces, DurabilityService {
   private let applying = Mutex(())
   private let state = Mutex(State())
   private let observers = ObserverList()
-  /// The error that every change throws, and each call that makes changes durable; nil: changes are
-  /// carried out.
+  /// The error that every change throws, and each call that makes changes durable; nil if changes
+  /// are carried out.
   private let refusal: EngineError?
 
   /// Creates empty places.
-  /// - Parameter refusal: the error that every change and every synchronization throws; nil: changes
-  ///   are carried out.
+  /// - Parameter refusal: the error that every change and every synchronization throws; nil if
+  ///   changes are carried out.
   public init(refusing refusal: EngineError? = nil) { self.refusal = refusal }
 
   /// How often a key was looked for so far, by readers and by the rules of changes. A test counts

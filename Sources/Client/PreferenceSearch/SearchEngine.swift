@@ -22,7 +22,7 @@ public final class SearchEngine: Engine {
   /// Whether a change of a key that an argument sets is refused. Otherwise it is stored, and is
   /// read when the argument is not given.
   let refusesShadowed: Bool
-  /// Reads lists for the caller, which must not wait for one that hangs; nil: the caller waits.
+  /// Reads lists for the caller, which must not wait for one that hangs; nil if the caller waits.
   package let lists: ListReader?
   let registered = VolatilePlace(.registered)
   let suites = Mutex(SuiteTable())
@@ -83,7 +83,7 @@ public final class SearchEngine: Engine {
     var added: [DomainName: [DomainName]] = [:]
     /// Those that are kept as preferences, of the domains that were asked for.
     var kept: [DomainName: [DomainName]] = [:]
-    /// The domains that are locked; nil: nobody has asked yet.
+    /// The domains that are locked; nil if nobody has asked yet.
     var locks: DomainLocks?
     /// How often kept suites, or locks, have been forgotten.
     var changes = 0

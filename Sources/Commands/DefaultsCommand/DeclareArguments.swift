@@ -14,11 +14,11 @@ struct DeclareArguments {
   let isForced: Bool
   /// Why it is applied; empty: the command line does not say.
   let because: String
-  /// How long it counts, in nanoseconds, unless it is confirmed (nil: without end), and whether it
-  /// ends without a question.
+  /// How long it counts, in nanoseconds, unless it is confirmed (nil if without end), and whether
+  /// it ends without a question.
   let limit: (nanoseconds: Int64, isLease: Bool)?
 
-  /// Reads the command line; nil: it has no `--as`, and is left as it was.
+  /// Reads the command line; nil if it has no `--as`, and is left as it was.
   init?(_ arguments: inout Arguments) throws(Refusal) {
     guard let name = try arguments.removeLast(option: "--as") else { return nil }
     self.name = name
@@ -73,8 +73,8 @@ struct DeclareArguments {
     "Could not apply \(files.joined(separator: " ")); nothing was changed"
   }
 
-  /// Reads the place that a declaration or the reports about declarations are for; nil: the command
-  /// line names none.
+  /// Reads the place that a declaration or the reports about declarations are for; nil if the
+  /// command line names none.
   static func place(_ arguments: inout Arguments) throws(Refusal) -> Place? {
     guard let name = try arguments.removeLast(option: "--place") else {
       return arguments.options.isCurrentHost ? .host : nil

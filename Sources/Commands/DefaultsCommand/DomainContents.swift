@@ -39,7 +39,7 @@ struct DomainContents {
     return there
   }
 
-  /// The key's value in the first place that has it; nil: none has.
+  /// The key's value in the first place that has it; nil if none has.
   func find(_ key: Key, in domain: DomainName) -> Value? {
     snapshots[domain]?.lazy.compactMap { $0[key] }.first
   }

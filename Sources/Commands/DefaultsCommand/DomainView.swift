@@ -17,7 +17,7 @@ struct StoreView {
   /// Connects to the store, and starts its owner if there is none. Throws if the directory does not
   /// exist, unless it is below the directory of the machine's lists.
   /// - Parameters:
-  ///   - directory: the directory of the store; nil: the user's own store.
+  ///   - directory: the directory of the store; nil means the user's own store.
   ///   - isBrief: false for a command that waits for changes.
   ///   - via: the way of the command's changes, for the history.
   ///   - because: why they are made; empty: the command line does not say.
@@ -33,7 +33,7 @@ struct StoreView {
     try self.init(Surroundings(store: directory), isBrief: isBrief, via: via, because: because)
   }
 
-  /// Connects to the store of a user (see `Surroundings.init(ofUser:)`); nil: of this user.
+  /// Connects to the store of a user (see `Surroundings.init(ofUser:)`); nil means of this user.
   init(ofUser user: String?) throws(EngineError) {
     try self.init(
       user.map { name throws(EngineError) in try Surroundings(ofUser: name) } ?? Surroundings())
@@ -253,7 +253,7 @@ extension Target {
   }
 
   /// Performs a part of a read, and turns its error into a refusal.
-  /// - Parameter missing: the refusal if the domain or key does not exist; nil: it says that the
+  /// - Parameter missing: the refusal if the domain or key does not exist; nil if it says that the
   ///   domain does not exist.
   func reading<Result>(
     orSaying missing: Refusal? = nil, _ body: () throws(EngineError) -> Result

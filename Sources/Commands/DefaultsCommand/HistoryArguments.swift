@@ -81,7 +81,7 @@ struct HistoryArguments {
   private static func via(_ name: String) throws(Refusal) -> ChangeSource.Via {
     if let via = ChangeSource.Via.allCases.first(where: { "\($0)" == name }) { return via }
     let names = ChangeSource.Via.allCases.map { "\($0)" }.joined(separator: ", ")
-    throw Refusal(message: "\(name) is not a way of changes", detail: "it is one of \(names)")
+    throw Refusal(message: "Unknown --via \(name)", detail: "it is one of \(names)")
   }
 
   private static func moment(_ arguments: inout Arguments) throws(Refusal) -> HistoryMoment {
@@ -109,7 +109,7 @@ struct HistoryArguments {
 
 extension HistoryContents {
   /// The line that says how many changes the filter leaves out because their keys hold a program's
-  /// state; nil: none.
+  /// state; nil means none.
   func leftOutLine(_ filter: HistoryFilter) -> String? {
     let left = leftOut(by: filter)
     guard left > 0 else { return nil }

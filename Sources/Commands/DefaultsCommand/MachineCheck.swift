@@ -100,8 +100,8 @@ struct MachineCheck {
     }
   }
 
-  /// Why a file of that name does not count in a place's directory; nil: it does, or it is no list and
-  /// no profile.
+  /// Why a file of that name does not count in a place's directory; nil if it does, or it is no
+  /// list and no profile.
   private func objection(to name: String, _ place: Place) -> String? {
     if name.hasSuffix(".mobileconfig"), !place.isManaged {
       return "it does not count: profiles lie in managed, or in the directory of a user there"
@@ -114,7 +114,8 @@ struct MachineCheck {
       : "it does not count: no domain can have this name"
   }
 
-  /// Complains about the directory, and files in it, that the user cannot read (nil: users cannot).
+  /// Complains about the directory, and files in it, that the user cannot read (nil if users
+  /// cannot).
   private mutating func checkFiles(of directory: String, for user: Account?) {
     let files = Self.files(in: directory).map { "\(directory)/\($0)" }
     for path in [directory] + files {

@@ -15,17 +15,17 @@ struct Options {
   var isPath = false
   /// `--sync`, or `DEFAULTS_SYNC=1`: when the command returns, the list on the disk has the change.
   var isSynchronous = getenv("DEFAULTS_SYNC").map { String(cString: $0) == "1" } ?? false
-  /// `--at MOMENT`: values as they were then; nil: as they are.
+  /// `--at MOMENT`: values as they were then; nil means as they are.
   var moment: HistoryMoment?
   /// `--effective`: `read` shows the values that count.
   var isEffective = false
-  /// `--for USER`: a report is about that user; nil: about the one who asks.
+  /// `--for USER`: a report is about that user; nil means about the one who asks.
   var user: String?
   /// `--force`: schemas refuse nothing.
   var isForced = false
   /// `--rules`: a document may have rules, which run commands.
   var allowsRules = false
-  /// `--lease TIME`: for how many nanoseconds what is written counts; nil: without end.
+  /// `--lease TIME`: for how many nanoseconds what is written counts; nil if without end.
   var lease: Int64?
   /// `--because TEXT`: why something is changed, for the history.
   var because = ""

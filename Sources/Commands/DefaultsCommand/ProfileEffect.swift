@@ -24,7 +24,7 @@ struct ProfileEffect {
   /// Prints a line for each key that would have another value, or could not be changed any more.
   /// - Parameters:
   ///   - report: what the owner says of the profile (`OwnerReport.check`).
-  ///   - user: the user; nil: the one who asks.
+  ///   - user: the user; nil means the one who asks.
   /// - Returns: the exit status.
   static func show(_ report: ValueDictionary, _ user: String?) throws(Refusal) -> Int32 {
     try Refusal.wrapping("Could not say what the profile would change") {

@@ -5,10 +5,10 @@ import SystemCalls
 
 /// What the command line names: a store, a domain in it, and the places of the domain.
 struct Target {
-  /// The directory of the store; nil: the user's own store.
+  /// The directory of the store; nil means the user's own store.
   var directory: String?
   var domain: DomainName
-  /// The only place to use; nil: the user's own places, first the cloud.
+  /// The only place to use; nil means the user's own places, first the cloud.
   var place: Place?
   /// The name of the domain in messages.
   var name: String
@@ -44,7 +44,7 @@ struct Target {
   }
 
   /// Creates a target in the user's own store.
-  /// - Parameter name: the name in messages; nil: the name of the domain.
+  /// - Parameter name: the name in messages; nil means the name of the domain.
   init(domain: DomainName, place: Place?, name: String? = nil) {
     (self.domain, self.place) = (domain, place)
     self.name = (name ?? (domain == .global ? Self.globalName : domain.string)).printable()

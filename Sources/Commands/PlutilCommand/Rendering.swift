@@ -56,7 +56,7 @@ enum JSONText {
   private static let refusal = Refusal("Invalid object in plist for JSON format")
 
   /// Returns the JSON text of a value.
-  /// - Parameter depth: the number of containers around the value; nil: there is no white space.
+  /// - Parameter depth: the number of containers around the value; nil if there is no white space.
   private static func text(_ value: Value, _ depth: Int?) throws(Refusal) -> String {
     switch value {
     case .string(let text): return quoted(text)

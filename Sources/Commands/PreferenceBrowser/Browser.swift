@@ -6,13 +6,13 @@ import TerminalScreen
 
 /// What the command line of the browser says.
 package struct BrowserOptions: Sendable {
-  /// The only domain that is shown; nil: all.
+  /// The only domain that is shown; nil means all.
   package var domain: DomainName?
-  /// The moment whose values are shown, read only; nil: the present.
+  /// The moment whose values are shown, read only; nil means the present.
   package var moment: HistoryMoment?
-  /// The user whose preferences root looks at, read only; nil: its own.
+  /// The user whose preferences root looks at, read only; nil means its own.
   package var user: String?
-  /// The only place that is shown and changed; nil: what programs read.
+  /// The only place that is shown and changed; nil means what programs read.
   package var place: Place?
   /// Whether keys are a numbered list with a prompt, for screen readers, logs and slow lines. So it
   /// is, too, wherever the terminal cannot move its cursor.

@@ -3,7 +3,7 @@ package struct Style: Hashable, Sendable {
   /// The eight colours that every terminal with colours has.
   package enum Color: UInt8, Sendable { case red = 1, green, yellow, blue, magenta, cyan }
 
-  /// The colour; nil: the terminal's own.
+  /// The colour; nil means the terminal's own.
   package var color: Color?
   package var isBold = false
   package var isDim = false

@@ -14,7 +14,7 @@ package struct Grid: Equatable, Sendable {
   package let size: Size
   /// Whether the terminal is shown nothing but ASCII.
   package let isASCII: Bool
-  /// Where the cursor is; nil: it is hidden.
+  /// Where the cursor is; nil if it is hidden.
   package var cursor: (row: Int, column: Int)?
   private(set) var cells: [Cell]
 

@@ -55,7 +55,7 @@ extension Grid {
   private struct Output {
     let isColored: Bool
     var text = ""
-    /// Where the terminal's cursor is; nil: it is not known.
+    /// Where the terminal's cursor is; nil if it is not known.
     var position: (row: Int, column: Int)?
     var style: Style?
 

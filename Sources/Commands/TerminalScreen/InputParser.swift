@@ -4,7 +4,7 @@
 /// it does not understand types nothing.
 package struct InputParser: Sendable {
   private var waiting: [UInt8] = []
-  /// What was pasted so far; nil: nothing is being pasted.
+  /// What was pasted so far; nil if nothing is being pasted.
   private var pasted: [UInt8]?
   /// Whether the rest of a sequence that is too long is left out.
   private var isSkipping = false

@@ -25,7 +25,7 @@ package final class Terminal {
   private let signals: CInt
   private let name: String
   private var before = termios()
-  /// What the terminal shows; nil: it is not known.
+  /// What the terminal shows; nil if it is not known.
   private var shown: Grid?
   private let isColored: Bool
   /// Whether nothing but ASCII may be written.
@@ -150,7 +150,7 @@ package final class Terminal {
     return count > 0 ? Array(bytes.prefix(count)) : nil
   }
 
-  /// The next signal that has come; nil: there is none.
+  /// The next signal that has come; nil if there is none.
   package func nextSignal() -> Event? {
     var information = signalfd_siginfo()
     let size = MemoryLayout<signalfd_siginfo>.size

@@ -29,7 +29,7 @@ enum Program {
   private struct Options {
     var store: String?
     var user: String?
-    /// nil: as what it holds demands.
+    /// nil means as what it holds demands.
     var idle: Double?
     var writeback = 1.0
     var isForeground = false
@@ -142,8 +142,8 @@ enum Program {
   /// those between two looks whether it does.
   private static let (longIdle, shortIdle, look) = (30.0, 1.4, 0.5)
 
-  /// Waits until a signal comes, there has been no client for that many seconds (nil: as long as
-  /// what the store holds demands), or the store must be given up.
+  /// Waits until a signal comes, there has been no client for that many seconds (nil means as long
+  /// as what the store holds demands), or the store must be given up.
   ///
   /// While there are clients, it looks again after that time. Nothing wakes this thread when a
   /// client comes, or goes and another one follows within a second: it would take a processor from

@@ -7,12 +7,13 @@ enum Goal {
   /// At least this, in the figure's unit.
   case atLeast(Double)
 
-  /// The subject whose figure the goal is about; nil: the first one.
+  /// The subject whose figure the goal is about; nil means the first one.
   private var subject: String? {
     if case .atMost(_, let subject) = self { subject } else { nil }
   }
 
-  /// What it is compared with: a number, or the figure of a peer. nil: the peer was not measured.
+  /// What it is compared with: a number, or the figure of a peer. Is nil if the peer was not
+  /// measured.
   private func limit(_ medians: [String: Double]) -> Double? {
     switch self {
     case .times(let factor, let peer, let extra): medians[peer].map { $0 * factor + extra }

@@ -46,7 +46,7 @@ struct DriverProgram {
 
   private func begin() throws -> ExitStatus {
     if !options.unused.isEmpty {
-      log("without effect here: -o \(options.unused.joined(separator: ","))")
+      log("ignored: -o \(options.unused.joined(separator: ","))")
     }
     if options.isSystem, geteuid() != 0 {
       log("--system: only root manages the machine's places")

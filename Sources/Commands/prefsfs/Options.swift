@@ -11,7 +11,7 @@ struct Options {
   /// Whether mount(8) has all done but the mount itself (`mount -f`).
   var isFake = false
   var isDebugging = false
-  /// What is printed instead of mounting; nil: the command line asks for a mount.
+  /// What is printed instead of mounting; nil if the command line asks for a mount.
   var text: String?
   /// Whether running mounts are asked to go on with the installed program: the one at `mountPoint`,
   /// or all.

@@ -63,7 +63,7 @@ public struct Changeset: Equatable, Sendable {
 
     /// Creates an edit that has taken effect.
     /// - Parameters:
-    ///   - old: what the location had for the edit's key before; nil: nothing.
+    ///   - old: what the location had for the edit's key before; nil means nothing.
     ///   - domain: the location before. It is asked for only if the edit removes it.
     public init(
       _ location: Location, _ edit: Edit, replacing old: StoredValue?,

@@ -2,7 +2,7 @@ import PropertyList
 
 /// What everybody who uses a store needs to know of its cloud. `PreferenceCloud` has the rest.
 public enum CloudFacts {
-  /// The location of the notes that the carrier keeps for the host as a whole.
+  /// The location of the notes that `prefs-cloud` keeps for the host as a whole.
   public static let notes = Location(.cloudRecords, .cloudSettings)
   /// The note of the account whose values are here. It changes when all of its values have come.
   public static let account: Key = "Account"

@@ -31,7 +31,7 @@ public protocol ControlService: AnyObject, Sendable {
 public struct ControlEntry {
   /// What there is behind the name.
   public enum Content {
-    /// A file that is only read. The closure makes its text; nil: there is nothing to report on.
+    /// A file that is only read. The closure makes its text; nil if there is nothing to report on.
     case report(() throws(EngineError) -> ControlText?)
     /// A file that is only written to. The closure carries out what one write(2) has written.
     case commands(([UInt8]) throws(EngineError) -> Changeset)
@@ -81,24 +81,24 @@ public enum ControlNeed: Equatable, Sendable {
 
 /// A directory in the control directory. File names are those of keys.
 public struct ControlDirectory {
-  /// What must be in memory before it is listed; nil: what its own look-up needs.
+  /// What must be in memory before it is listed; nil means what its own look-up needs.
   public var need: ControlNeed?
   /// The keys that it lists.
   public var names: () throws(EngineError) -> Set<Key>
-  /// Returns the key that a name opens, which need not be listed; nil: there is no such file.
+  /// Returns the key that a name opens, which need not be listed; nil if there is no such file.
   public var find: (Key) throws(EngineError) -> Key?
   /// Whether `find` may return another key than that of the name.
   public var hasAliases = false
-  /// When its entries last changed; nil: they always were as they are.
+  /// When its entries last changed; nil if they always were as they are.
   public var modified: () throws(EngineError) -> Timestamp? = { () throws(EngineError) in nil }
   /// Returns what a key that `find` has returned stands for, now or in a predecessor of this process;
-  /// nil: it returns no such key. It reads nothing.
+  /// nil if it returns no such key. It reads nothing.
   public let entry: (Key) -> ControlEntry?
   /// Whether it always has the same entries.
   public private(set) var isFixed = false
 
   /// Creates a directory.
-  /// - Parameter find: nil: it opens the names that it lists.
+  /// - Parameter find: nil if it opens the names that it lists.
   public init(
     need: ControlNeed? = nil, names: @autoclosure @escaping () throws(EngineError) -> Set<Key>,
     find: ((Key) throws(EngineError) -> Key?)? = nil, entry: @escaping (Key) -> ControlEntry?
@@ -125,9 +125,9 @@ public struct ControlRoot {
   /// Whether its root has the keys of the global domain, and not domains.
   public var isFlat = false
   /// The type of all of its files, whose texts are made anew after each change of what they stand
-  /// for; nil: they are keys.
+  /// for; nil if they are keys.
   public var kind: Kind?
-  /// What `null` of JSON stands for in such a text; nil: it is refused.
+  /// What `null` of JSON stands for in such a text; nil if it is refused.
   public var null: Value?
   /// Whether programs watch such texts, which they cannot change: see `TreeOptions.isWatched`.
   public var isWatched = false

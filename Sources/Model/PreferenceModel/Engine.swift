@@ -11,8 +11,8 @@ public struct Resolution: Equatable, Sendable {
   public let isReadOnly: Bool
 
   /// Creates a resolution from a value and where it was found.
-  /// - Parameter isReadOnly: whether a write of the key would be refused; nil: as in the search
-  ///   list, where forced values and arguments are read-only.
+  /// - Parameter isReadOnly: whether a write of the key would be refused; nil means as in the
+  ///   search list, where forced values and arguments are read-only.
   public init(
     _ stored: StoredValue, location: Location, isReadOnly: Bool? = nil
   ) {
@@ -79,7 +79,7 @@ public protocol Engine: ChangeService {
   func resolve(_ key: Key, in domain: DomainName) throws(EngineError) -> Resolution?
 
   /// How many changes answers of `resolve` contain. An answer holds while this number, read before
-  /// it, is the same; nil: no answer may be kept at the moment. Cost: a few loads.
+  /// it, is the same; nil if no answer may be kept at the moment. Cost: a few loads.
   var generation: UInt64? { get }
 
   /// Whether keys of the other domain may be found in the domain too, unless it has them itself. Of
@@ -104,9 +104,9 @@ public protocol Engine: ChangeService {
   /// known without reading a list. A caller that must not wait has them read first.
   func domainsNeeded(for key: Key?, in domain: DomainName) -> [DomainName]
 
-  /// The type that schemas give a key that is made; nil: it follows from the text. If `isCertain` is
-  /// false, it follows from the text too if the text is no value of this type. Where the caller must
-  /// not wait, and a schema is not in memory, this and `summary` answer as if there were none.
+  /// The type that schemas give a key that is made; nil if it follows from the text. If `isCertain`
+  /// is false, it follows from the text too if the text is no value of this type. Where the caller
+  /// must not wait, and a schema is not in memory, this and `summary` answer as if there were none.
   func newKind(of key: Key, in domain: DomainName) -> (kind: Kind, isCertain: Bool)?
 
   /// What a key is for; nil if no schema says it.

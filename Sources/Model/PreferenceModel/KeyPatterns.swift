@@ -26,7 +26,7 @@ public struct KeyPatterns: Equatable, Sendable {
     return domains.allSatisfy { patterns(in: $0.value)?.allSatisfy { $0.string != nil } ?? false }
   }
 
-  /// - Returns: what the setting has of a domain; nil: neither patterns nor a pattern.
+  /// - Returns: what the setting has of a domain; nil if it is no pattern, and no array of them.
   private static func patterns(in value: Value) -> [Value]? {
     switch value {
     case .array(let items): items

@@ -8,7 +8,7 @@ package enum ListValues: Sendable {
   case decoded(ValueDictionary)
   case packed(PackedDictionary)
 
-  /// The values in a list's bytes, packed if the list is a large binary one; nil: it is not.
+  /// The values in a list's bytes, packed if the list is a large binary one; nil if it is not.
   package init?(packing bytes: [UInt8]) throws(FormatError) {
     guard let packed = try PackedDictionary(bytes) else { return nil }
     self = .packed(packed)
@@ -23,7 +23,7 @@ package enum ListValues: Sendable {
   /// Whether the values are packed.
   package var isPacked: Bool { if case .packed = self { true } else { false } }
 
-  /// Reads a binary list of a message, and packs it if it is a large one; nil: it is not a
+  /// Reads a binary list of a message, and packs it if it is a large one; nil if it is not a
   /// dictionary.
   package init?(binary bytes: [UInt8]) throws(FormatError) {
     // Most of the lists of a search list are empty.

@@ -91,8 +91,8 @@ public struct LocationSnapshot: Sendable {
     didSet { if !exists { made = nil } }
   }
 
-  /// When the domain was made without keys, which keeps it when its last key goes; nil: it does not
-  /// exist, or came into being by its first keys.
+  /// When the domain was made without keys, which keeps it when its last key goes; nil if it does
+  /// not exist, or came into being by its first keys.
   package private(set) var made: Timestamp?
 
   /// When the domain last changed.

@@ -23,7 +23,7 @@
   /// An empty table.
   @inlinable package init() {}
 
-  /// The contents of a location; nil: there are none. A change in place copies nothing.
+  /// The contents of a location; nil if there are none. A change in place copies nothing.
   @inlinable package subscript(location: Location) -> Contents? {
     get {
       guard let row = rows[location.domain], let index = Self.index(of: location.place, in: row)
@@ -37,7 +37,7 @@
     }
   }
 
-  /// Calls the body with the contents of a location, without a copy; nil: there are none.
+  /// Calls the body with the contents of a location, without a copy; nil if there are none.
   @inlinable package func read<Result, Failure: Error>(
     _ location: Location, _ body: (borrowing Contents) throws(Failure) -> Result
   ) throws(Failure) -> Result? {
@@ -108,7 +108,7 @@
     return rows[location.domain]?.remove(at: index).contents
   }
 
-  /// Puts back what was taken out; nil: there are no contents any more.
+  /// Puts back what was taken out; nil if there are no contents any more.
   @inlinable package mutating func put(_ contents: consuming Contents?, _ location: Location) {
     if let contents {
       rows[location.domain, default: []].append(Entry(location.place, contents))

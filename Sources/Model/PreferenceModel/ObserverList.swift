@@ -8,7 +8,7 @@ public final class ObserverList: Sendable {
     var author: Author?
     var body: @Sendable (Notice) -> Void
 
-    /// Whether it is notified of changes that the author made (nil: somebody outside).
+    /// Whether it is notified of changes that the author made (nil means somebody outside).
     func hears(_ maker: Author?) -> Bool { maker == nil || author != maker }
   }
 
@@ -18,7 +18,8 @@ public final class ObserverList: Sendable {
   public init() {}
 
   /// Adds an observer.
-  /// - Parameter author: its own changes, which it is not notified of; nil: it hears of every one.
+  /// - Parameter author: its own changes, which it is not notified of; nil if it hears of every
+  ///   one.
   public func add(except author: Author?, _ body: @escaping @Sendable (Notice) -> Void) {
     observers.withLock { $0.append(Observer(author: author, body: body)) }
   }

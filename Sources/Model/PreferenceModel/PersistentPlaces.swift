@@ -200,8 +200,8 @@ public protocol RepeatableChanges: AnyObject, Sendable {
   /// Ends the present request. A successor will not repeat its changes.
   func endRequest()
 
-  /// Returns what the change that the request asks for has changed, if it was carried out; nil: it
-  /// was not, or it changed nothing. Waits for the owner as a change does.
+  /// Returns what the change that the request asks for has changed, if it was carried out; nil if
+  /// it was not, or it changed nothing. Waits for the owner as a change does.
   func outcome(of request: UInt64) throws(EngineError) -> Changeset?
 }
 

@@ -12,7 +12,8 @@ public struct PlaceAdditions: Sendable {
   /// The domains of which a fragment, or a vendor's list, cannot be read, and why. Nothing of such
   /// a domain can be read in the place: the file may be the one that counts.
   public var unreadable: [DomainName: EngineError] = [:]
-  /// Why it is not known what is added, so that nothing of the place can be read; nil: it is known.
+  /// Why it is not known what is added, so that nothing of the place can be read; nil if it is
+  /// known.
   public var obstacle: EngineError?
   /// The fragments and vendors' lists, in the order in which they apply: the last one counts.
   public var fragments: [Fragment] = []
@@ -24,9 +25,9 @@ public struct PlaceAdditions: Sendable {
   /// `forced` and `once` (dictionaries of domains, of their keys and values), and `joined` (the
   /// same, of the keys that get the arrays of several profiles).
   public var reports: [ValueDictionary] = []
-  /// When the first of the profiles that count ends; nil: none ends.
+  /// When the first of the profiles that count ends; nil if none ends.
   public var until: Timestamp?
-  /// When the last of the profiles that have ended did so; nil: none has.
+  /// When the last of the profiles that have ended did so; nil if none has.
   public var lastEnd: Timestamp?
 
   /// Whether other profiles count at that moment than those that were read: one has ended, or the
@@ -35,7 +36,7 @@ public struct PlaceAdditions: Sendable {
     until.map { $0 <= now } == true || lastEnd.map { $0 > now } == true
   }
 
-  /// Why nothing of the domain can be read in the place; nil: it can.
+  /// Why nothing of the domain can be read in the place; nil if it can.
   public func error(of domain: DomainName) -> EngineError? { obstacle ?? unreadable[domain] }
 
   /// Creates the additions of a place that has none.
@@ -71,7 +72,7 @@ public struct OnceSetting: Equatable, Sendable {
   /// The profile's identifier and UUID, the domain and the key, as one text. A value with a time
   /// stamp is set once for each such text, also if the stamp changes.
   public let identity: String
-  /// The profile's time stamp of the value; nil: the value is set again after each log-in.
+  /// The profile's time stamp of the value; nil if the value is set again after each log-in.
   public let time: AbsoluteTime?
   /// Where the value is set: the user's or the host's place.
   public let location: Location

@@ -14,8 +14,8 @@ public protocol ChangeService: AnyObject, Sendable {
   func apply(_ intents: [Intent], by author: Author) throws(EngineError) -> Changeset
 
   /// Calls the observer for every later change, after the change took effect and in the order of
-  /// versions. Changes of that author are left out (nil: no change is). The observer must not block
-  /// and must not call the engine.
+  /// versions. Changes of that author are left out (nil if no change is). The observer must not
+  /// block and must not call the engine.
   func observe(except author: Author?, _ observer: @escaping @Sendable (Notice) -> Void)
 
   /// Whether every change is refused.

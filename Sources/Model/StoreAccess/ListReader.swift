@@ -180,7 +180,7 @@ public final class ListReader: Sendable {
   private static let many = 16
 
   /// Notes that a domain is to be read.
-  /// - Returns: the domain and its lists; nil: it needs not be read, or is being read.
+  /// - Returns: the domain and its lists; nil if it needs not be read, or is being read.
   private func begin(
     _ domain: DomainName, _ locations: [Location], _ all: [Place]
   ) -> (domain: DomainName, load: ListLoad)? {
@@ -294,7 +294,7 @@ public final class ListReader: Sendable {
     return finding
   }
 
-  /// The error of a list that nobody waits for any longer; nil: it is being read, or has been.
+  /// The error of a list that nobody waits for any longer; nil if it is being read, or has been.
   private static func refusal(
     _ location: Location, _ look: Look?, _ state: State
   ) -> EngineError? {

@@ -18,7 +18,7 @@ public final class ManagedGroups: Sendable {
     var names: [String] = []
     /// Those that the name service was last asked about.
     var asked: Set<String> = []
-    /// When the name service is to be asked again; nil: there is nothing to ask.
+    /// When the name service is to be asked again; nil if there is nothing to ask.
     var due: Instant?
     var isAsking = false
   }
@@ -44,7 +44,7 @@ public final class ManagedGroups: Sendable {
 
   /// - Parameters:
   ///   - lifetime: seconds after which the name service is asked again.
-  ///   - served: asks it which of these groups the user is in; nil: it does not answer.
+  ///   - served: asks it which of these groups the user is in; nil if it does not answer.
   package init(
     _ layout: StoreLayout, lifetime: Double,
     served: @escaping @Sendable (Set<String>) -> Set<String>?
@@ -52,8 +52,8 @@ public final class ManagedGroups: Sendable {
     (self.layout, self.lifetime, self.served) = (layout, lifetime, served)
   }
 
-  /// The directories of the user's groups, in byte order; nil: that is not known yet. Has the name
-  /// service asked where that is due. Cost: a listing of the directory of managed lists.
+  /// The directories of the user's groups, in byte order; nil if that is not known yet. Has the
+  /// name service asked where that is due. Cost: a listing of the directory of managed lists.
   /// - Parameter asked: is called by another thread whenever the name service has been asked.
   public func directories(asked: @escaping @Sendable () -> Void) -> [String]? {
     let names = present
@@ -77,8 +77,8 @@ public final class ManagedGroups: Sendable {
     Set((state.withLock { $0.members } ?? []).map { Place.managedFor($0) })
   }
 
-  /// When `directories` must be called again; nil: not before the name service has answered, or a
-  /// directory comes.
+  /// When `directories` must be called again; nil means not before the name service has answered,
+  /// or a directory comes.
   public var deadline: Instant? { state.withLock { $0.isAsking ? nil : $0.due } }
 
   /// Returns when the thread that `directories` has started has an answer, after a second at most.
@@ -113,7 +113,7 @@ public final class ManagedGroups: Sendable {
 }
 
 extension ManagedGroups.State {
-  /// The directories of groups that the user is in; nil: of one, that is not known.
+  /// The directories of groups that the user is in; nil if that is not known of one of them.
   fileprivate var members: [String]? {
     names.allSatisfy { known[$0] != nil } ? names.filter { known[$0] == true } : nil
   }

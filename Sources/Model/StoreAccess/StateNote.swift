@@ -89,7 +89,7 @@ struct StateNote: Equatable {
     return process == here.process || Self.start(of: process) != started
   }
 
-  /// Whether this process may use the directory; nil: there is none.
+  /// Whether this process may use the directory; nil if there is none.
   fileprivate static func isFree(_ directory: String) -> Bool? {
     guard let note = StateNote(in: directory) else {
       return Files.isDirectory(directory) ? true : nil

@@ -26,7 +26,7 @@ public struct Surroundings: Sendable {
   }
   /// The user's name; empty where the system knows none. Cost: a look-up in the system's accounts.
   public var userName: String { (other ?? Account.own)?.name ?? "" }
-  /// The other user whose store it is, for root; nil: it is a store of this user's.
+  /// The other user whose store it is, for root; nil if it is a store of this user's.
   public let other: Account?
   /// The paths where the store's owner may listen, the first choice first: in
   /// `$XDG_RUNTIME_DIR/prefsfs`, unless that directory is another user's, and in the state
@@ -44,7 +44,7 @@ public struct Surroundings: Sendable {
   package static var home: String { Environment.variable("HOME") ?? Account.own?.home ?? "/" }
 
   /// Determines the surroundings of this process.
-  /// - Parameter store: the directory of the user's lists; nil: the usual one.
+  /// - Parameter store: the directory of the user's lists; nil means the usual one.
   public init(store directory: String? = nil) {
     let home = Self.home
     userDirectory = Self.absolute(
@@ -167,8 +167,8 @@ public struct Surroundings: Sendable {
   public var socketNote: String { stateDirectory + "/socket" }
 
   /// Why no owner could keep its state: the state directory cannot be written, or made. Then an owner
-  /// only reads. nil: it can be written. Cost: a small file; access(2), and one for each directory
-  /// that is missing.
+  /// only reads. Is nil if it can be written. Cost: a small file; access(2), and one for each
+  /// directory that is missing.
   public var stateObstacle: EngineError? {
     if other == nil, let point = Self.awaitedMount(of: Self.home, MountInformation.planned) {
       return EngineError(
@@ -233,7 +233,7 @@ public struct Surroundings: Sendable {
     return [path] + usual.filter { $0 != path }
   }
 
-  /// Where an owner that only reads, and writes nothing else, notes its mounts; nil: there is no
+  /// Where an owner that only reads, and writes nothing else, notes its mounts; nil if there is no
   /// runtime directory, or the store is another user's.
   public var readersNote: String? {
     other == nil && socketPaths.count > 1 ? hidden("mounts") : nil

@@ -20,8 +20,8 @@ import SystemCalls
 /// A mount point that no longer shows this mount (after a lazy unmount, or with another mount over
 /// it) is never touched: every operation is relative to a directory on this mount's device.
 ///
-/// Threads: `perform` runs on the notifier's thread, and waits for the loop to answer its requests;
-/// `purpose` runs on the loop's. Locks: `state`, for one look; no request is made
+/// Threads: `perform` runs on the invalidator's thread, and waits for the loop to answer its
+/// requests; `purpose` runs on the loop's. Locks: `state`, for one look; no request is made
 /// under it.
 final class Announcer: Sendable {
   private struct State {

@@ -24,7 +24,7 @@ extension Driver {
   }
 
   /// When the trees must next be asked to do what is due: at their first deadline, or later if the
-  /// owner did not answer then; nil: they have no deadline.
+  /// owner did not answer then; nil if they have no deadline.
   var nextTick: Instant? { forest.nextDeadline.map { max($0, pending.postponed ?? $0) } }
 
   /// Whether the owner answers: what is due in the trees may be a change, and the loop must not wait
@@ -50,16 +50,16 @@ extension Driver {
   /// first attributes and then entries for the processes that wait for this mount, and announces
   /// the change to watchers last.
   ///
-  /// Where the kernel may have pages of a file, its attributes are dropped with them, by the notifier
-  /// (fs/fuse/inode.c, fuse_reverse_inval_inode does both), and settled after that. A program that
-  /// reads between the two would get an old page at the new length, or the new text cut at the old
-  /// one.
+  /// Where the kernel may have pages of a file, its attributes are dropped with them, by the
+  /// invalidator (fs/fuse/inode.c, fuse_reverse_inval_inode does both), and settled after that. A
+  /// program that reads between the two would get an old page at the new length, or the new text
+  /// cut at the old one.
   ///
   /// The kernel may keep pages locked until a reply of this mount is sent, which waits for other
   /// mounts. They are dropped after that, and settling does not wait for them; nor for what stands in
-  /// the notifier's queue behind pages that were locked meanwhile. So no two mounts wait for each
-  /// other: a settlement stands behind such pages only if they were locked by a later change, and of
-  /// changes that wait for each other one is the last.
+  /// the invalidator's queue behind pages that were locked meanwhile. So no two mounts wait for
+  /// each other: a settlement stands behind such pages only if they were locked by a later change,
+  /// and of changes that wait for each other one is the last.
   private func handle(_ notice: Notice) {
     forest.changed(notice, now: .now)
     let (effects, version) = (forest.removeEffects(), notice.changeset.version)
@@ -79,15 +79,15 @@ extension Driver {
     if isBlocked || !pending.pages.isDropping {
       store.services.settle(.attributes, through: version, by: author)
     }
-    if pending.pages.isDropping { notifier.put(settled: .attributes, version) }
-    notifier.put(rest.filter { !$0.isAnnouncement && !$0.isOfContents })
-    notifier.put(settled: .entries, version)
+    if pending.pages.isDropping { invalidator.enqueue(settled: .attributes, version) }
+    invalidator.enqueue(rest.filter { !$0.isAnnouncement && !$0.isOfContents })
+    invalidator.enqueue(settled: .entries, version)
     delay(rest.filter(\.isAnnouncement), announced)
   }
 
-  /// Has the notifier drop pages of files because of a change.
+  /// Has the invalidator drop pages of files because of a change.
   private func dropPages(of files: Set<NodeID>, _ version: UInt64) {
-    notifier.put(files.map { Effect.invalidateContents($0) })
+    invalidator.enqueue(files.map { Effect.invalidateContents($0) })
     pending.pages.noteDrop(of: files, version)
   }
 
@@ -109,7 +109,7 @@ extension Driver {
     let (files, version) = pending.pages.removePostponed(except: heldReplies.changed)
     if files.isEmpty { return }
     dropPages(of: files, version)
-    if version > 0 { notifier.put(settled: .attributes, version) }
+    if version > 0 { invalidator.enqueue(settled: .attributes, version) }
   }
 
   /// Has changes of others announced a moment later. Each announcement makes requests of this mount;
@@ -128,10 +128,10 @@ extension Driver {
   /// Milliseconds for which an announcement waits.
   private static let delay: Int64 = 4
 
-  /// Hands the announcements that wait to the notifier, before later ones.
+  /// Hands the announcements that wait to the invalidator, before later ones.
   func announceDelayed() {
     guard let due = pending.announcements else { return }
-    notifier.put(due.effects, announced: due.number)
+    invalidator.enqueue(due.effects, announced: due.number)
     pending.announcements = nil
   }
 }
@@ -142,9 +142,9 @@ extension Driver {
 /// Threads: the loop's alone.
 struct PendingEffects {
   var pages = DroppedPages()
-  /// Announcements that wait for a moment; nil: there are none.
+  /// Announcements that wait for a moment; nil if there are none.
   var announcements: Announcements?
-  /// Until when what is due in the trees waits, because the owner does not answer; nil: it does.
+  /// Until when what is due in the trees waits, because the owner does not answer; nil if it does.
   var postponed: Instant?
 
   /// Announcements that wait.

@@ -18,7 +18,7 @@ extension Driver {
 
   /// Has libfuse take a request apart and call its operation, which answers it.
   /// - Parameters:
-  ///   - refusal: the error that it is answered with; nil: it is carried out.
+  ///   - refusal: the error that it is answered with; nil if it is carried out.
   ///   - listing: the version of a listing that it has waited for.
   func process(
     _ buffer: inout fuse_buf, refusing refusal: Errno? = nil, listing: UInt64? = nil
@@ -60,7 +60,7 @@ extension Driver {
     } else {
       reply.send(answer, ownership: ownership)
     }
-    notifier.put(postponingPages(rest), announced: announced)
+    invalidator.enqueue(postponingPages(rest), announced: announced)
   }
 
   /// Returns the error that the request is refused with, or the answer that the trees have since a
@@ -108,7 +108,7 @@ extension Driver {
   /// Performs the effects on attributes, which take no kernel lock that a request may hold.
   /// - Parameter isLater: whether the attributes of a file are dropped later, with its pages.
   /// - Returns: the other effects, and the version that the other mounts must have settled before
-  ///   the reply is sent; nil: none.
+  ///   the reply is sent; nil means none.
   func dropAttributes(
     _ effects: [Effect], isLater: (NodeID) -> Bool = { _ in false }
   ) -> (rest: [Effect], awaited: UInt64?) {
@@ -118,7 +118,7 @@ extension Driver {
       case .invalidateAttributes(let node):
         if isLater(node) { return false }
         // The kernel does not know the node. A reply that introduces it may be on its way, so the
-        // notifier tries again a little later.
+        // invalidator tries again a little later.
         return fuse_lowlevel_notify_inval_inode(session.raw, node.rawValue, -1, 0) == -ENOENT
       case .awaitSettlement(let version):
         awaited = max(awaited ?? 0, version)
@@ -129,10 +129,10 @@ extension Driver {
     return (rest, awaited)
   }
 
-  /// Saves what has changed, and hands the effects to the notifier.
+  /// Saves what has changed, and hands the effects to the invalidator.
   func perform(_ effects: [Effect]) {
     let announced = save(nil, effects)
     if announced > 0 { announceDelayed() }
-    notifier.put(effects, announced: announced)
+    invalidator.enqueue(effects, announced: announced)
   }
 }

@@ -19,8 +19,8 @@ import SystemCalls
 ///
 /// Threads: the loop's thread runs the trees. It waits for no list, but for the answer of the
 /// store's owner, 5 s at most, and for the data of a language at its first use,
-/// 1 s at most. It also receives the owner's notices. The notifier's thread invalidates pages and
-/// entries, because that waits for locks that a request of this mount may hold, and performs
+/// 1 s at most. It also receives the owner's notices. The invalidator's thread invalidates pages
+/// and entries, because that waits for locks that a request of this mount may hold, and performs
 /// operations on the mount for watchers (`Announcer`). The synchroniser's thread waits in fsync(2).
 /// No lock is held while libfuse is called. A thread that waits for the owner's answer receives
 /// notices too, so they are handed to the loop through `mailbox`.
@@ -37,14 +37,14 @@ public final class Driver {
   let mailbox: Mailbox
   /// The channel to the guard, what a predecessor has left, and what a successor will need.
   var takeover: Takeover
-  /// The request that is being carried out; nil: none.
+  /// The request that is being carried out; nil means none.
   var current: RequestContext?
   let heldReplies: HeldReplies
   /// Pages that are being dropped and announcements that wait, because of changes of others.
   var pending = PendingEffects()
   var writers = Writers()
   let gate: RequestGate
-  let notifier: Notifier
+  let invalidator: CacheInvalidator
   /// Answers fsync(2) on a thread of its own: one wait for the disk serves all requests that came
   /// before it began.
   let synchroniser: BatchWorker<[HeldReply]>
@@ -56,7 +56,7 @@ public final class Driver {
   var author: Author { forest.author }
 
   /// Performs operations on the mount for watchers.
-  var announcer: Announcer { notifier.announcer }
+  var announcer: Announcer { invalidator.announcer }
 
   /// Creates a libfuse session; nothing is mounted yet.
   /// - Parameters:
@@ -78,14 +78,15 @@ public final class Driver {
       author: .unique(), claims: store.services, log: log)
     do throws(SystemError) {
       mailbox = try Mailbox()
-      gate = RequestGate(store.lists) { [mailbox] in mailbox.bell.ring() }
-      heldReplies = HeldReplies(ownership, ended: mailbox.bell)
-      notifier = Notifier(ended: mailbox.bell) {
+      gate = RequestGate(store.lists) { [mailbox] in mailbox.wakeup.signal() }
+      heldReplies = HeldReplies(ownership, ended: mailbox.wakeup)
+      invalidator = CacheInvalidator(ended: mailbox.wakeup) {
         [mailbox] kind, version in
-        mailbox.put(kind, version)
+        mailbox.deliver(kind, version)
       }
       let worker = BatchWorker<[HeldReply]>()
-      try worker.start(name: "prefs-sync", ended: { [mailbox] in mailbox.bell.ring() }) { replies in
+      try worker.start(name: "prefs-sync", ended: { [mailbox] in mailbox.wakeup.signal() }) {
+        replies in
         let answer = store.synchronized()
         for reply in replies { reply.send(answer, ownership) }
       }
@@ -94,9 +95,9 @@ public final class Driver {
       throw DriverError("\(error)")
     }
     session.pointer = try makeSession(arguments)
-    store.lists.whenRead { [mailbox] in mailbox.bell.ring() }
+    store.lists.whenRead { [mailbox] in mailbox.wakeup.signal() }
     store.services.addMount(author)
-    store.engine.observe(except: author) { [mailbox] notice in mailbox.put(notice) }
+    store.engine.observe(except: author) { [mailbox] notice in mailbox.deliver(notice) }
   }
 
   private func makeSession(_ arguments: [String]) throws(DriverError) -> SessionPointer {
@@ -154,13 +155,13 @@ public final class Driver {
       saved[.mounted] = UInt64(bitPattern: Timestamp.now.nanoseconds)
       saved[.author] = author.number
       takeover.facts = facts
-      notifier.note(in: log)
+      invalidator.keepProgress(in: log)
       begin(saving: saved)
       line.give(
         device: fuse_session_fd(session.raw), state: log.descriptor.number,
         connection: facts.device == 0 ? nil : gnu_dev_minor(dev_t(facts.device)))
     } catch {
-      log("no state can be saved: if the driver ends, the mount ends too: \(error)")
+      log("the state cannot be saved; if the driver ends, so does the mount: \(error)")
     }
   }
 
@@ -198,7 +199,7 @@ public final class Driver {
   /// threads. Or ends for a successor, if the guard asks for that.
   public func run() throws(DriverError) -> End {
     do throws(SystemError) {
-      try notifier.start(session.pointer)
+      try invalidator.start(session.pointer)
       var loop = try ReceiveLoop(self)
       askForUnanswered()
       takeover.line?.reportReady()
@@ -207,12 +208,12 @@ public final class Driver {
         try handOver(&loop)
         return .handedOver
       }
-      // The loop goes on until the workers have ended: the kernel may keep the notifier waiting for
-      // a lock that an unanswered request holds.
+      // The loop goes on until the workers have ended: the kernel may keep the invalidator waiting
+      // for a lock that an unanswered request holds.
       gate.beginRefusing(self)
       beginStop()
       try loop.run(drains: true) {
-        self.notifier.hasEnded && self.synchroniser.hasEnded && self.heldReplies.areSent
+        self.invalidator.hasEnded && self.synchroniser.hasEnded && self.heldReplies.areSent
       }
     } catch {
       log("\(error)")
@@ -221,7 +222,7 @@ public final class Driver {
     unmount()
     store.services.removeMount(author)
     forest.finish(now: .now)
-    notifier.join()
+    invalidator.join()
     synchroniser.join()
     // A reply that is still held needs the session, which then stays until the process ends.
     if heldReplies.areSent { fuse_session_destroy(session.raw) }
@@ -229,17 +230,17 @@ public final class Driver {
   }
 
   /// Ends for a successor, which the guard starts when this process has ended: what has begun is
-  /// finished, and the notifier's thread, which makes requests of this mount, ends. Requests that
-  /// still wait for a list or for the owner are left to the successor.
+  /// finished, and the invalidator's thread, which makes requests of this mount, ends. Requests
+  /// that still wait for a list or for the owner are left to the successor.
   private func handOver(_ loop: inout ReceiveLoop) throws(SystemError) {
-    notifier.beginStop()
+    invalidator.beginStop()
     // A text that has begun meanwhile.
     let end = Instant.now.advanced(milliseconds: 2000)
     takeover.upgrade = .waiting(end)
     try loop.run(drains: true) {
-      self.notifier.hasEnded && (self.forest.textUnderWay == nil || end <= .now)
+      self.invalidator.hasEnded && (self.forest.textUnderWay == nil || end <= .now)
     }
-    notifier.join()
+    invalidator.join()
     // From here on no request is read, so nothing comes after what the synchroniser has to do.
     synchroniser.beginStop()
     synchroniser.join()
@@ -272,7 +273,7 @@ public final class Driver {
   }
 
   private func beginStop() {
-    notifier.beginStop()
+    invalidator.beginStop()
     synchroniser.beginStop()
   }
 }

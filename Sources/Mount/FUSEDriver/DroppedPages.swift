@@ -2,7 +2,8 @@ import PreferenceTree
 
 /// The files whose pages the kernel has dropped, and that nobody has read or written through this
 /// mount since. When such a file changes again, there is nothing to drop, and other mounts need not
-/// wait for it: dropping takes a turn of the notifier's thread. Also: how far the notifier is.
+/// wait for it: dropping takes a turn of the invalidator's thread. Also: how far the invalidator
+/// is.
 ///
 /// Threads: the loop's alone.
 struct DroppedPages {

@@ -6,12 +6,12 @@ import SystemCalls
 final class Job<Made: Sendable>: Sendable, Equatable {
   private let result = Mutex<Made?>(nil)
 
-  /// What was made; nil: it is being made.
+  /// What was made; nil if it is being made.
   var made: Made? { result.withLock { $0 } }
 
   /// Has a thread make something.
   /// - Parameter told: called by the thread when it is made.
-  /// - Returns: nil: too many others wait.
+  /// - Returns: nil if too many others wait.
   static func begin(
     on threads: BlockingThreads, told: @escaping @Sendable () -> Void,
     _ make: @escaping @Sendable () -> Made

@@ -27,7 +27,7 @@ struct ListingBuffer {
 
   /// Adds `.` and `..`, as far as the part has them, and the items, until there is no more room.
   /// - Parameter find: returns an item with its attributes, which the kernel counts as a look-up;
-  ///   nil: it is added without them. Called only for an item that there is room for.
+  ///   nil if it is added without them. Called only for an item that there is room for.
   mutating func fill(
     _ items: Listing.SubSequence, _ find: (ListingItem) -> fuse_entry_param?
   ) {

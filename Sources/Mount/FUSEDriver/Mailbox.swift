@@ -12,13 +12,13 @@ final class Mailbox: Sendable {
 
   private let state = Mutex(State())
   /// Rung when the loop has something to do, here or elsewhere.
-  let bell: Wakeup
+  let wakeup: Wakeup
 
-  init() throws(SystemError) { bell = try Wakeup() }
+  init() throws(SystemError) { wakeup = try Wakeup() }
 
-  func put(_ notice: Notice) {
+  func deliver(_ notice: Notice) {
     state.withLock { $0.notices.append(notice) }
-    bell.ring()
+    wakeup.signal()
   }
 
   /// Whether nothing was put.
@@ -31,20 +31,20 @@ final class Mailbox: Sendable {
   func awaitMissed() { state.withLock { $0.awaitsMissed = true } }
 
   /// Hands over the events of changes from before this driver.
-  func put(missed events: [KeyEvent]) {
+  func deliver(missed events: [KeyEvent]) {
     state.withLock { state in
       state.awaitsMissed = false
       if !events.isEmpty {
         state.notices.append(Notice(changeset: Changeset(), events: events, author: nil))
       }
     }
-    bell.ring()
+    wakeup.signal()
   }
 
   /// Records that the kernel has dropped what it cached before the changes up to the version.
-  func put(_ settled: Settlement, _ version: UInt64) {
+  func deliver(_ settled: Settlement, _ version: UInt64) {
     state.withLock { $0.settled[settled] = max($0.settled[settled] ?? 0, version) }
-    bell.ring()
+    wakeup.signal()
   }
 
   /// Removes and returns everything that was put.

@@ -11,7 +11,7 @@ struct MountObstacle: Sendable {
     case working
   }
 
-  /// Why /dev/fuse cannot be opened; nil: it can.
+  /// Why /dev/fuse cannot be opened; nil if it can.
   var device: Errno?
   /// Whether this process may mount (CAP_SYS_ADMIN).
   var mayMount = false
@@ -21,7 +21,7 @@ struct MountObstacle: Sendable {
   /// Whether no program here can get the right to mount, as in a container.
   var isBounded = false
 
-  /// What is in the way, and what helps; nil: it is not known.
+  /// What is in the way, and what helps; nil if it is not known.
   var sentence: String? {
     if let device {
       return device == .noSuchFile || device.rawValue == ENODEV

@@ -13,9 +13,9 @@ public struct MountedStore: Sendable {
   let services: any DurabilityService & MountCoordinator
   /// Reads lists on other threads, so that the loop need not wait for one.
   let lists: ListReader
-  /// Numbers changes, so that a successor of the driver can repeat one; nil: nobody does.
+  /// Numbers changes, so that a successor of the driver can repeat one; nil if nobody does.
   let changes: (any RepeatableChanges)?
-  /// The defaults that the mount has registered; nil: there is no place for them.
+  /// The defaults that the mount has registered; nil if there is no place for them.
   let registered: (any RegisteredDefaults)?
   /// A path on the file system that statfs(2) of the mount reports.
   let volume: String

@@ -35,7 +35,7 @@ func serve(
 /// Answers a request about a node with the result of `body`, which asks the node's tree.
 func answer(
   _ request: fuse_req_t?, _ node: fuse_ino_t,
-  _ body: (any Branch, NodeID) throws(TreeError) -> Answer
+  _ body: (any MountedTree, NodeID) throws(TreeError) -> Answer
 ) {
   answerWithDriver(request) { driver, _ throws(TreeError) in
     let node = NodeID(rawValue: UInt64(node))

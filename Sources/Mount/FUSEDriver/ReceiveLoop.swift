@@ -79,11 +79,11 @@ struct ReceiveLoop: ~Copyable {
     }
   }
 
-  /// What the loop waits for: a request, the bell, a signal, the line to the guard, the owner of the
-  /// store.
+  /// What the loop waits for: a request, the wake-up, a signal, the line to the guard, the owner of
+  /// the store.
   private var awaited: [pollfd] {
     [
-      descriptor, driver.mailbox.bell.number, signals.number,
+      descriptor, driver.mailbox.wakeup.number, signals.number,
       driver.takeover.line?.descriptor ?? -1,
       driver.store.services.noticeDescriptor,
     ]
@@ -114,12 +114,12 @@ struct ReceiveLoop: ~Copyable {
   private func look() -> Bool {
     var entries = awaited
     _ = poll(&entries, nfds_t(entries.count), 0)
-    if entries[1].revents != 0 { driver.mailbox.bell.clear() }
+    if entries[1].revents != 0 { driver.mailbox.wakeup.clear() }
     if entries[4].revents != 0 { driver.store.services.receiveNotices() }
     let looked = driver.mailbox.awaitsMissed ? nil : Timestamp.now
     driver.runTimers(now: .now)
     if let looked { driver.takeover.saved?[.looked] = UInt64(clamping: looked.nanoseconds) }
-    driver.gate.serve(driver, .now)
+    driver.gate.serveHeld(driver, .now)
     if driver.takeover.saved?.idleDeadline.map({ $0 <= .now }) == true { driver.save() }
     if entries[3].revents != 0, driver.takeover.line?.receive() == true { driver.beginHandover() }
     driver.takeover.line?.replace()

@@ -144,7 +144,8 @@ final class HeldReplies: Sendable {
     var reply: HeldReply
     var answer: Answer
     var deadline: Instant
-    /// The node of a request whose reply waits for other mounts; nil: it waits for something else.
+    /// The node of a request whose reply waits for other mounts; nil if it waits for something
+    /// else.
     var changed: NodeID?
     /// The number of that request.
     var request: UInt64
@@ -182,7 +183,7 @@ final class HeldReplies: Sendable {
   /// Whether no reply is held that waits for other mounts.
   var areChangesSent: Bool { state.withLock { !$0.held.values.contains { $0.changed != nil } } }
 
-  /// When `sendLate` must be called; nil: no reply is held.
+  /// When `sendLate` must be called; nil if no reply is held.
   var deadline: Instant? { state.withLock { $0.held.values.map(\.deadline).min() } }
 
   /// Holds a reply.
@@ -205,13 +206,13 @@ final class HeldReplies: Sendable {
   }
 
   /// Sends a reply, if it is still held.
-  /// - Parameter answer: nil: the one that it is held with.
+  /// - Parameter answer: nil means the one that it is held with.
   func send(_ number: UInt64, _ answer: Answer? = nil) {
     let (held, isLast) = state.withLock { state in
       (state.held.removeValue(forKey: number), state.held.isEmpty)
     }
     held?.reply.send(answer ?? held?.answer ?? .error(.inputOutput), ownership)
-    if held != nil, isLast { ended.ring() }
+    if held != nil, isLast { ended.signal() }
   }
 
   /// Sends all replies, without waiting any longer for other mounts.
@@ -235,7 +236,7 @@ public struct FileOwnership: Sendable {
   public var group = getgid()
   /// `-o umask=`: the permission bits that are taken from every file and directory. Each then shows
   /// all its other bits (a read-only file those for reading), whatever chmod(2) has set, as with
-  /// other file systems. nil: each shows its own mode.
+  /// other file systems. Is nil if each shows its own mode.
   public var mask: mode_t?
 
   /// The user and group of the process, without a mask.

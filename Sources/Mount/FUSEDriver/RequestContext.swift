@@ -8,7 +8,7 @@ struct RequestContext {
   let header: RequestHeader
   /// The announcement that it is a part of: the driver's own thread has made it.
   let announcement: Announcement?
-  /// The error that it is answered with, without reaching a tree; nil: it is carried out.
+  /// The error that it is answered with, without reaching a tree; nil if it is carried out.
   var refusal: Errno?
   /// The version of a directory's entries that is new enough for it, because it has waited for a
   /// listing of them.

@@ -105,13 +105,13 @@ final class RequestGate {
     return true
   }
 
-  /// Returns what the request must wait for, and has it read or made; nil: nothing.
+  /// Returns what the request must wait for, and has it read or made; nil means nothing.
   /// - Parameters:
   ///   - listing: the version of the listing that the request has waited for.
   ///   - history: what it has waited for of the history. It may need more then: the domain that a
   ///     shortened name means is known when the names of the domains are.
   ///   - isLate: whether it has waited for lists long enough.
-  ///   - answers: whether the owner answers; nil: it is asked.
+  ///   - answers: whether the owner answers; nil if it is asked.
   private func obstacle(
     _ request: RequestHeader, since listing: UInt64? = nil, history: [HistoryNeed] = [],
     isLate: Bool = false, _ driver: Driver, answers: Bool? = nil
@@ -169,8 +169,8 @@ final class RequestGate {
       .map { .listing(request.node, $0, plan.version) }
   }
 
-  /// Has the history read that the request needs; nil: it needs none, or none but what it has waited
-  /// for, or none can be read.
+  /// Has the history read that the request needs; nil if it needs none, or none but what it has
+  /// waited for, or none can be read.
   private func missingHistory(
     _ subjects: [RequestHeader.Subject], since waited: [HistoryNeed], _ driver: Driver
   ) -> Obstacle? {
@@ -200,7 +200,7 @@ final class RequestGate {
   // MARK: - Serving
 
   /// Carries out the held requests that need not wait any longer, in the order of their arrival.
-  func serve(_ driver: Driver, _ now: Instant) {
+  func serveHeld(_ driver: Driver, _ now: Instant) {
     guard !waiting.isEmpty else { return lists.forget() }
     let count = lists.readCount
     let hasRead = count != lastCount
@@ -212,7 +212,7 @@ final class RequestGate {
     lists.forget(isAwaited: waiting.contains { $0.obstacle == .lists })
   }
 
-  /// Returns whether the owner answers, if a request waits for that; nil: nobody asked it now.
+  /// Returns whether the owner answers, if a request waits for that; nil if nobody asked it now.
   private func ownerAnswers(_ driver: Driver, _ now: Instant) -> Bool? {
     guard waitsForOwner, lastLook.advanced(milliseconds: Self.pause) <= now else { return nil }
     defer { lastLook = .now }
@@ -259,7 +259,7 @@ final class RequestGate {
   }
 
   /// The mount ends: refuses every held request, and from now on each that would have to wait,
-  /// because the kernel holds the notifier in locks of requests.
+  /// because the kernel holds the invalidator in locks of requests.
   func beginRefusing(_ driver: Driver) {
     isRefusing = true
     refuse(driver)

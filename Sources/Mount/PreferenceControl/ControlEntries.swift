@@ -61,7 +61,8 @@ extension StoreControl {
 
   /// `effective`: what programs read, as documents.
   private var effective: ControlEntry {
-    var root = ControlRoot(of: .data) { [search] in WholeEngine(EffectiveContents(search: search)) }
+    var root = ControlRoot(of: .data) { [search] in DocumentView(EffectiveContents(search: search))
+    }
     root.isWatched = true
     return ControlEntry(.tree(root))
   }
@@ -71,9 +72,9 @@ extension StoreControl {
   }
 
   private func tree(
-    _ kind: Kind, null: Value? = nil, _ contents: some WholeContents
+    _ kind: Kind, null: Value? = nil, _ contents: some ViewContents
   ) -> ControlEntry {
-    ControlEntry(.tree(ControlRoot(of: kind, null: null) { WholeEngine(contents) }))
+    ControlEntry(.tree(ControlRoot(of: kind, null: null) { DocumentView(contents) }))
   }
 
   /// Whether a user may have the name.

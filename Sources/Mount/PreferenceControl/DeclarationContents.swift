@@ -14,9 +14,9 @@ import SystemCalls
 ///
 /// Threads: any. Cost: setting a document reads every key that it names; lists that are not in
 /// memory are asked for one by one, which may wait for the owner of the store.
-struct DeclarationContents: WholeContents {
+struct DeclarationContents: ViewContents {
   let search: SearchEngine
-  /// nil: the user's.
+  /// nil means the user's.
   let place: Place?
 
   private let memory = LedgerMemory()

@@ -15,12 +15,12 @@ import SystemCalls
 ///
 /// Threads: any. Cost: reading a document looks up every key of its domain; a change of a key looks
 /// it up in its domain, and in those that inherit it and were looked at.
-final class EffectiveContents: WholeContents {
+final class EffectiveContents: ViewContents {
   let search: SearchEngine
 
   /// What is known of a domain.
   private struct Known {
-    /// Its values; nil: a list was not in memory when they changed.
+    /// Its values; nil if a list was not in memory when they changed.
     var values: ValueDictionary?
     /// When its values last changed without a change of its own lists.
     var modified: Timestamp
@@ -115,7 +115,7 @@ final class EffectiveContents: WholeContents {
       || KeptSuites.domain(of: item) == domain
   }
 
-  /// What the edit did to the documents of its own domain; nil: nothing.
+  /// What the edit did to the documents of its own domain; nil means nothing.
   private func kind(of domain: DomainName, after item: Changeset.Item) -> KeyEvent.Kind? {
     let isAtHand = isAtHand(domain)
     switch item.edit {

@@ -13,7 +13,7 @@ final class StoreHistory: HistoryService {
   /// The history as it was read last.
   private struct Changes: Sendable {
     let contents: HistoryContents
-    /// The positions of each key's changes in `contents`; nil: nobody has asked for them.
+    /// The positions of each key's changes in `contents`; nil if nobody has asked for them.
     let positions: [DomainName: [Key: [Int]]]?
     /// The days with changes that are moments, and the number of each.
     let days: [String: UInt64]
@@ -200,7 +200,7 @@ final class StoreHistory: HistoryService {
     Set(try changes().positions?[domain]?.keys.map { $0 } ?? [])
   }
 
-  /// The changes of a key, as `prefs history --all` prints them; nil: there are none.
+  /// The changes of a key, as `prefs history --all` prints them; nil if there are none.
   func changes(of key: Key, in domain: DomainName) throws(EngineError) -> String? {
     let all = try changes()
     guard let positions = all.positions?[domain]?[key] else { return nil }
@@ -215,7 +215,7 @@ final class StoreHistory: HistoryService {
   func days() throws(EngineError) -> Set<Key> { Set(try changes().days.keys.map { Key($0) }) }
 
   /// The number of the change that was the last one at a moment: a time, a date, the number of a
-  /// change, `yesterday` or `-2h`; nil: the name means none that the history has.
+  /// change, `yesterday` or `-2h`; nil means the name means none that the history has.
   func number(ofMoment name: String) throws(EngineError) -> UInt64? {
     if let number = try changes().days[name] { return number }
     guard let moment = HistoryMoment(name) else { return nil }

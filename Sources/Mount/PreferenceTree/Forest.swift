@@ -28,13 +28,14 @@ public final class Forest {
   let claims: (any NameClaims)?
   let log: (LogLine) -> Void
   /// The trees by their numbers.
-  var branches: [any Branch] = []
+  var branches: [any MountedTree] = []
   /// Where in the control directory the roots of the other trees stand, in the order of the trees'
   /// numbers; the control directory itself at [].
   var paths: [[Key]] = []
   /// How many of them were saved.
   var savedPaths = 0
-  /// Told before each change whether it is the one that a request asks for; nil: nothing is saved.
+  /// Told before each change whether it is the one that a request asks for; nil if nothing is
+  /// saved.
   var setDecisive: ((Bool) -> Void)?
   /// The numbers of the trees whose roots stand there.
   var numbers: [[Key]: Int] = [:]
@@ -55,7 +56,8 @@ public final class Forest {
   ///   - options: the options of every tree. Some trees in the control directory replace a few.
   ///   - author: the author of the trees' changes. Notices of its changes must not be passed to
   ///     `changed`.
-  ///   - claims: gives the names of files that are made exclusively; nil: there are no other mounts.
+  ///   - claims: gives the names of files that are made exclusively; nil if there are no other
+  ///     mounts.
   ///   - log: receives log lines.
   public init(
     _ root: Root, engine: any Engine, service: any ControlService, options: TreeOptions,
@@ -77,7 +79,7 @@ public final class Forest {
   // MARK: - Trees
 
   /// The tree of a node. A number of no tree gives the first one, which answers ENOENT.
-  public subscript(id: NodeID) -> any Branch {
+  public subscript(id: NodeID) -> any MountedTree {
     let index = Int(id.tree)
     return index < branches.count ? branches[index] : branches[0]
   }
@@ -110,7 +112,7 @@ public final class Forest {
       open: { [unowned self] path, root throws(TreeError) in try branch(at: path, root) }, log: log)
   }
 
-  private func add(_ branch: any Branch, at path: [Key]) {
+  private func add(_ branch: any MountedTree, at path: [Key]) {
     branches.append(branch)
     paths.append(path)
     if isSaving { beginSaving(branch) }
@@ -137,7 +139,7 @@ public final class Forest {
   /// The tree whose root stands at the path in the control directory. Makes it at the first call;
   /// throws ENOSPC where the mount has too many trees.
   @discardableResult
-  func branch(at path: [Key], _ root: ControlRoot) throws(TreeError) -> any Branch {
+  func branch(at path: [Key], _ root: ControlRoot) throws(TreeError) -> any MountedTree {
     if let number = numbers[path] { return branches[number] }
     let name = controlDirectory().fullPath(path)
     guard branches.count < Self.most else {
@@ -206,7 +208,7 @@ public final class Forest {
 
   // MARK: - Changes and time
 
-  /// When `tick` must be called next; nil: not before another call sets it.
+  /// When `tick` must be called next; nil means not before another call sets it.
   public var nextDeadline: Instant? {
     branches.count == 1 ? branches[0].nextDeadline : branches.compactMap(\.nextDeadline).min()
   }

@@ -11,7 +11,7 @@ struct InodeNumbers: Sendable {
   /// The hash of what comes before each name, so that trees of one mount have different numbers;
   /// nothing does in the tree at the mount point.
   private let prefix: UInt64
-  /// The numbers below 2^32 that follow from names; nil: there are none.
+  /// The numbers below 2^32 that follow from names; nil if there are none.
   private let small: SmallNumbers?
   /// The number before the first large one that does not follow from a name.
   private let base: UInt64
@@ -64,7 +64,7 @@ final class SmallNumbers: Sendable {
   /// The most names that get such a number: 12 bytes are kept for each.
   private static let most = 1 << 18
 
-  /// Returns the number of a name; nil: another name has it, or too many names have one.
+  /// Returns the number of a name; nil if another name has it, or too many names have one.
   func number(of hash: UInt64) -> UInt64? {
     let number = UInt32(truncatingIfNeeded: hash) | 1 << 31
     let rest = UInt32(truncatingIfNeeded: hash >> 32)

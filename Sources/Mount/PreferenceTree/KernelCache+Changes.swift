@@ -9,7 +9,7 @@ extension KernelCache {
     let returned = notice.changeset.items.compactMap { item -> DomainName? in
       guard let key = item.edit.key else { return nil }
       let domain = item.location.domain
-      return departures.contains(KeyPath(domain: domain, key: key)) ? domain : nil
+      return removedNames.contains(KeyPath(domain: domain, key: key)) ? domain : nil
     }
     // Before nodes go. What nobody has looked up is not watched.
     let made = notice.changeset.items.filter { $0.edit == .createDomain }.map(\.location.domain)
@@ -34,17 +34,17 @@ extension KernelCache {
     announce(events, now)
   }
 
-  /// Ends the departure of a key that is there again, or was removed by someone else after it was
-  /// moved away. Invalidates the root's entry of a domain that may have come or gone.
+  /// Forgets the removed name of a key that is there again, or was removed by someone else after it
+  /// was moved away. Invalidates the root's entry of a domain that may have come or gone.
   private func noteNames(_ item: Changeset.Item, at time: Timestamp) {
     let domain = item.location.domain
     switch item.edit {
     case .set(let key, _, _), .splice(let key, _):
-      departures.forget(KeyPath(domain: domain, key: key))
+      removedNames.forget(KeyPath(domain: domain, key: key))
       if table[domain] != nil || item.hadKey { return }
     case .remove(let key):
       let path = KeyPath(domain: domain, key: key)
-      if departures.isMovedAway(path) { departures.forget(path) }
+      if removedNames.isMovedAway(path) { removedNames.forget(path) }
       return
     case .describe: return
     case .createDomain, .removeDomain: break

@@ -18,7 +18,7 @@ final class KernelCache {
   let options: TreeOptions
   let position: TreePosition
   let table: NodeTable
-  let departures: Departures
+  let removedNames: RemovedNames
   let values: ValueReader
   private let log: TreeLog
   /// What the driver must do, in this order.
@@ -29,12 +29,12 @@ final class KernelCache {
   var answered: AnsweredNames
   /// Events of generated texts that are still to be announced.
   var delayed: [KeyPath: KeyEvent.Kind] = [:]
-  /// When `announceDelayed` must be called; nil: it need not be.
+  /// When `announceDelayed` must be called; nil if it need not be.
   var deadline: Instant?
 
   init(_ parts: TreeParts, _ values: ValueReader) {
     (engine, options, position) = (parts.engine, parts.options, parts.position)
-    (table, departures, self.values) = (parts.table, parts.departures, values)
+    (table, removedNames, self.values) = (parts.table, parts.removedNames, values)
     (log, answered) = (parts.log, AnsweredNames(parts.table.changes))
   }
 
@@ -97,7 +97,7 @@ final class KernelCache {
     let parent = ScratchPath.Parent.domain(path.domain)
     let nodes = names.compactMap { $0 }.compactMap { table[ScratchPath(parent: parent, name: $0)] }
     guard let node = nodes.first, node.scratch != nil else { return }
-    log(.notice("\(node.subject): a temporary file of this name is lost: it is a preference now"))
+    log(.notice("\(node.subject): a temporary file was replaced by a preference of that name"))
     table.detach(node)
     append(.invalidateAttributes(node.id))
     if let parent = table[path.domain] { invalidateEntry(parent.id, path.key) }
@@ -136,7 +136,7 @@ final class KernelCache {
   ///   - isGone: whether the change removed the key. Only a generated text is not looked up again.
   ///   - isSet: whether the change set the key. If the key is gone all the same, a later notice
   ///     removes it, and has the value of which the file keeps a copy.
-  ///   - removed: the value that the change removed; nil: none, or it is not known.
+  ///   - removed: the value that the change removed; nil if none, or it is not known.
   func invalidate(
     _ path: KeyPath, _ version: UInt64 = .max, isGone: Bool = false, isSet: Bool = false,
     removed: StoredValue? = nil

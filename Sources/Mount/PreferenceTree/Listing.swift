@@ -44,7 +44,7 @@ struct ListingState {
   private(set) var version: UInt64 = 1
   /// The last listing, and the version that it shows.
   private var last: (listing: Listing, version: UInt64)?
-  /// How many entries the last listing had; nil: there was none yet.
+  /// How many entries the last listing had; nil if there was none yet.
   private(set) var lastCount: Int?
 
   /// The most entries of a listing that is kept after it was read to its end. The kernel keeps what

@@ -74,7 +74,7 @@ final class Node {
   }
 
   /// When chmod(2), chown(2), truncate(2), utimensat(2), setxattr(2) or rename(2) last touched the
-  /// node; nil: never.
+  /// node; nil means never.
   var changed: Timestamp? {
     get { rare?.changed }
     set {
@@ -84,7 +84,7 @@ final class Node {
   }
 
   /// Until when writes that go on with the file's text are refused, because that was under way when
-  /// a predecessor of this process ended; nil: none was lost.
+  /// a predecessor of this process ended; nil if none was lost.
   var lostUntil: Instant? {
     get { rare?.lostUntil }
     set {
@@ -93,7 +93,7 @@ final class Node {
     }
   }
 
-  /// What is known of a key's file beside its name; nil: nothing, as of most files.
+  /// What is known of a key's file beside its name; nil means nothing, as of most files.
   var keyState: KeyFile.State? {
     get { rare?.keyState }
     set { change(toUsual: newValue == nil) { $0.keyState = newValue } }

@@ -100,7 +100,7 @@ final class NodeTable {
     mostInodes = max(Self.leastInodes, 2 * inodes.own.count)
   }
 
-  /// Gives a name an inode number that does not follow from it; nil: the one that does.
+  /// Gives a name an inode number that does not follow from it; nil means the one that does.
   private func give(_ inode: UInt64?, to name: EntryName) {
     inodes.own[name] = inode
     changes.note(name)

@@ -5,7 +5,8 @@ import SystemCalls
 /// Cost: `set` and `remove` O(1); `removeDue` O(nodes), and a look where nothing is due.
 struct NodeTimers {
   private var due: [NodeID: Instant] = [:]
-  /// When the first is due; nil: nothing is. It may be early where a later time was set for a node.
+  /// When the first is due; nil if nothing is. It may be early where a later time was set for a
+  /// node.
   private(set) var earliest: Instant?
 
   /// Sets the time of a node, also of one that has a time already.
@@ -17,7 +18,7 @@ struct NodeTimers {
   /// Forgets the time of a node.
   mutating func remove(_ id: NodeID) { due[id] = nil }
 
-  /// Removes and returns the nodes that are due; nil: all nodes.
+  /// Removes and returns the nodes that are due; nil means all nodes.
   mutating func removeDue(at end: Instant?) -> [NodeID] {
     if let end, earliest.map({ $0 > end }) ?? true { return [] }
     let nodes = due.filter { _, moment in end.map { moment <= $0 } ?? true }.map(\.key)

@@ -18,7 +18,7 @@ final class Transactor {
   private let kernel: KernelCache
   /// The changes that were made through the tree and that other trees of the mount have not seen.
   private var changes: [Changeset] = []
-  /// Told before each change whether it is the one that the request asks for; nil: nobody is.
+  /// Told before each change whether it is the one that the request asks for; nil if nobody is.
   var setDecisive: ((Bool) -> Void)?
   /// The change that the present request asks for, if a predecessor of this driver has made it: the
   /// request asks for none, and only the nodes follow. The engine has what came of it, and what was

@@ -58,7 +58,7 @@ extension Tree {
     }
   }
 
-  /// The text of an attribute of a key's file; nil: the schema says nothing of the key.
+  /// The text of an attribute of a key's file; nil if the schema says nothing of the key.
   private func text(_ attribute: Name, _ file: KeyFile, _ found: Resolution) -> String? {
     let path = file.path
     return switch attribute {
@@ -114,7 +114,7 @@ extension Tree {
     if attribute == .type { scratch.wantedKind = try kind(word, node) }
     let path = scratch.path
     guard case .domain(let domain) = path.parent, case .key(let key) = NameCodec.decode(path.name),
-      attribute == .type || key.string == word, departures.source(of: node.id) == nil
+      attribute == .type || key.string == word, removedNames.source(of: node.id) == nil
     else { return }
     try keys.setKey(KeyPath(domain: domain, key: key), from: node, now: now)
   }

@@ -16,8 +16,8 @@ extension Tree {
   /// Returns the entries of a directory that follow the cookie (0: all), without `.` and `..`.
   /// A listing that has become old is made anew for a process that begins to read, not for one that
   /// goes on.
-  /// - Parameter version: the version of the entries that is new enough; nil: the present one where
-  ///   the cookie is 0, else that of the last listing.
+  /// - Parameter version: the version of the entries that is new enough; nil means the present one
+  ///   where the cookie is 0, else that of the last listing.
   public func list(
     _ id: NodeID, after cookie: UInt64, since version: UInt64?
   ) throws(TreeError) -> Listing.SubSequence {
@@ -46,7 +46,7 @@ extension Tree {
 
   private func plan(of directory: any Directory) -> ListingPlan {
     var departed: Set<Key> = []
-    if case .keys(let domain) = directory.names { departed = departures.keys(of: domain) }
+    if case .keys(let domain) = directory.names { departed = removedNames.keys(of: domain) }
     return ListingPlan(
       version: directory.listing.version, names: directory.names, engine: engine,
       listsInherited: options.listsInherited, inodes: table.inodes, departed: departed,

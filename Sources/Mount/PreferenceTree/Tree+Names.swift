@@ -46,7 +46,7 @@ extension Tree {
     switch try keys.find(name, in: directory, now: now) {
     case .nothing: throw .missing
     case .key(let path, let resolution):
-      try keys.unlink(path, Departures.Former(path, resolution), now: now)
+      try keys.unlink(path, RemovedNames.Former(path, resolution), now: now)
     case .scratch(let node): try keys.unlinkScratch(node, now: now)
     }
   }

@@ -1,12 +1,12 @@
 import SystemCalls
 
-// Does what is due at a time: ends truncations, old tails, held texts and departures.
+// Does what is due at a time: ends truncations, old tails, held texts and removed names.
 
 extension Tree {
-  /// When `tick` must be called next; nil: not before another call sets it.
+  /// When `tick` must be called next; nil means not before another call sets it.
   public var nextDeadline: Instant? {
     var next = texts.deadline
-    for deadline in [departures.deadline, scratch.deadline, kernel.deadline] {
+    for deadline in [removedNames.deadline, scratch.deadline, kernel.deadline] {
       guard let deadline else { continue }
       next = min(next ?? deadline, deadline)
     }
@@ -16,7 +16,9 @@ extension Tree {
   /// Does everything that has become due.
   public func tick(now: Moment) {
     texts.tick(now: now)
-    while let ending = departures.endNextDue(at: now.instant) { keys.carryOut(ending, now: now) }
+    while let ending = removedNames.endNextDue(at: now.instant) {
+      keys.carryOutEnding(ending, now: now)
+    }
     keys.keepUnclaimed(until: now.instant, now: now)
     kernel.announceDelayed(now)
   }
@@ -25,7 +27,7 @@ extension Tree {
   /// keys that were moved away, and makes keys of scratch files that may stay. Held text and other
   /// scratch files are lost, and logged.
   public func finish(now: Moment) {
-    while let ending = departures.endNextMove() { keys.carryOut(ending, now: now) }
+    while let ending = removedNames.endNextMove() { keys.carryOutEnding(ending, now: now) }
     keys.keepUnclaimed(until: nil, now: now)
     scratch.logLost()
     texts.finish(now: now)

@@ -16,7 +16,7 @@ import SystemCalls
 ///
 /// Parts, each of which uses only those above it:
 ///
-/// - `NodeTable` (nodes by number and name), `Departures` (names that left a moment ago);
+/// - `NodeTable` (nodes by number and name), `RemovedNames` (names that left a moment ago);
 /// - `ValueReader`: the values of keys, and their texts;
 /// - `KernelCache`: what the kernel has cached, and the effects that make it right;
 /// - `Transactor`: the only way in which the tree changes the engine;
@@ -27,14 +27,14 @@ import SystemCalls
 ///
 /// The tree itself answers requests: it finds their nodes, asks a `Directory` what names mean,
 /// and makes the entries and attributes of the replies.
-public final class Tree: Branch {
+public final class Tree: MountedTree {
   let engine: any Engine
   let options: TreeOptions
   let log: TreeLog
   /// Where the tree stands in its mount.
   let position: TreePosition
   let table: NodeTable
-  let departures: Departures
+  let removedNames: RemovedNames
   let values: ValueReader
   let kernel: KernelCache
   let transactor: Transactor
@@ -47,7 +47,8 @@ public final class Tree: Branch {
   /// - Parameters:
   ///   - position: where the tree stands in its mount.
   ///   - author: the author of the tree's own changes, whose notices it ignores.
-  ///   - claims: gives the names of files that are made exclusively; nil: there are no other mounts.
+  ///   - claims: gives the names of files that are made exclusively; nil if there are no other
+  ///     mounts.
   ///   - log: receives log lines, e.g. one for each refusal that needs an explanation.
   public init(
     engine: any Engine, options: TreeOptions = TreeOptions(),
@@ -57,9 +58,9 @@ public final class Tree: Branch {
     let table = NodeTable(position, now: now)
     let parts = TreeParts(
       engine: engine, options: options, log: TreeLog(write: log), position: position,
-      author: author, claims: claims, table: table, departures: Departures(table.changes))
+      author: author, claims: claims, table: table, removedNames: RemovedNames(table.changes))
     (self.engine, self.options, self.log) = (engine, options, parts.log)
-    (self.position, self.table, departures) = (position, table, parts.departures)
+    (self.position, self.table, removedNames) = (position, table, parts.removedNames)
     values = ValueReader(parts)
     kernel = KernelCache(parts, values)
     transactor = Transactor(parts, values, kernel, author: author)

@@ -10,10 +10,10 @@ struct TreeParts {
   let position: TreePosition
   /// The author of the tree's own changes.
   let author: Author
-  /// Gives the names of files that are made exclusively; nil: there are no other mounts.
+  /// Gives the names of files that are made exclusively; nil if there are no other mounts.
   let claims: (any NameClaims)?
   let table: NodeTable
-  let departures: Departures
+  let removedNames: RemovedNames
 }
 
 /// Receives the log lines of a tree.

@@ -163,7 +163,7 @@ public struct Announcement: Hashable, Sendable {
 
   /// The path of the directory that has the name, from the mount point; "" is the mount point.
   public let directory: String
-  /// The node of that directory; nil: the kernel has forgotten it.
+  /// The node of that directory; nil if the kernel has forgotten it.
   public let parent: NodeID?
   /// The name of the key's file, or of the domain's directory.
   public let name: String
@@ -171,7 +171,7 @@ public struct Announcement: Hashable, Sendable {
   public let isDomain: Bool
   /// What happened.
   public let kind: Kind
-  /// The file that had the removed name, for those who watch it (IN_DELETE_SELF); nil: the kernel
+  /// The file that had the removed name, for those who watch it (IN_DELETE_SELF); nil if the kernel
   /// does not know it.
   public let removed: NodeID?
 
@@ -245,12 +245,12 @@ public struct TreeOptions: Sendable {
   /// after 10 ms, and not after a second. Their user may open them for writing, though each write is
   /// refused: a file that cannot be opened so has no IN_CLOSE_WRITE (`Announcer`).
   public var isWatched = false
-  /// The type that text is read as, for every key of the tree, new ones too; nil: each key has its
-  /// own. No mount option sets it: the control directory does, for documents, kept suites and
+  /// The type that text is read as, for every key of the tree, new ones too; nil if each key has
+  /// its own. No mount option sets it: the control directory does, for documents, kept suites and
   /// declarations.
   public var kind: Kind?
-  /// What `null` of JSON stands for in such a text; nil: it is refused. The control directory sets
-  /// it, for declarations.
+  /// What `null` of JSON stands for in such a text; nil if it is refused. The control directory
+  /// sets it, for declarations.
   public var null: Value?
 
   /// Creates the default options.

@@ -14,7 +14,7 @@ final class ValueReader {
   private let options: TreeOptions
   private let log: TreeLog
   private let table: NodeTable
-  private let departures: Departures
+  private let removedNames: RemovedNames
   /// The last look-up.
   private var lastFound: LastLookup?
   /// Bytes of all texts that are cached in files (`KeyFile.cachedText`).
@@ -29,20 +29,20 @@ final class ValueReader {
 
   init(_ parts: TreeParts) {
     (engine, options, log) = (parts.engine, parts.options, parts.log)
-    (table, departures) = (parts.table, parts.departures)
+    (table, removedNames) = (parts.table, parts.removedNames)
   }
 
   // MARK: - Values
 
   /// Returns the key's value; nil if no place has the key, or its name departed a moment ago.
   func resolve(_ path: KeyPath, now: Moment) throws(TreeError) -> Resolution? {
-    departures.hides(path, at: now.instant) ? nil : try resolve(path)
+    removedNames.hides(path, at: now.instant) ? nil : try resolve(path)
   }
 
   /// Returns the value that a rename to the name replaces. A key that was moved away still has its
   /// value.
   func target(_ path: KeyPath, now: Moment) throws(TreeError) -> Resolution? {
-    let isHidden = departures.hides(path, at: now.instant) && !departures.isMovedAway(path)
+    let isHidden = removedNames.hides(path, at: now.instant) && !removedNames.isMovedAway(path)
     return isHidden ? nil : try found(path)
   }
 
@@ -111,8 +111,8 @@ final class ValueReader {
   }
 
   /// The type that a schema demands of a key whose value has another one: the empty string, which
-  /// its creator has left there (`touch`), or what a program has set that no schema judges. nil: none
-  /// does, or the value has it.
+  /// its creator has left there (`touch`), or what a program has set that no schema judges. Is nil
+  /// if none does, or the value has it.
   func demandedKind(of path: KeyPath, over value: Value?) -> Kind? {
     guard let value, options.judges,
       let known = engine.newKind(of: path.key, in: path.domain), known.isCertain,
@@ -122,8 +122,8 @@ final class ValueReader {
   }
 
   /// The value that tells which strings of a text are dates and data, if the file may show JSON: in
-  /// `-o format=json`, and where a text is kept, which may have been written there. nil: the file
-  /// shows texts that say it.
+  /// `-o format=json`, and where a text is kept, which may have been written there. Is nil if the
+  /// file shows texts that say it.
   func template(_ shown: Resolution?) -> Value? {
     guard let shown, options.style == .json || shown.text != nil else { return nil }
     return shown.value

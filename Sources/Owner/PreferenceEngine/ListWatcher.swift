@@ -134,13 +134,13 @@ struct ListWatcher {
     return areSettingsInDoubt
   }
 
-  /// When `changes` must be called although the descriptor is not readable; nil: never.
+  /// When `changes` must be called although the descriptor is not readable; nil means never.
   var deadline: Instant? { [nextPoll, unclosed?.until].compactMap { $0 }.min() }
 
   /// Watches the directories that exist. `changes` does it again when directories come or go. A
   /// directory that cannot be watched is polled.
   /// - Parameter others: the managed places whose lists are watched too, beside those of the search
-  ///   list, which may be among them; nil: those of the last call.
+  ///   list, which may be among them; nil means those of the last call.
   mutating func begin(_ others: [Place]? = nil, report: (LogLine) -> Void) {
     if let others { self.others = Set(others.filter { !$0.isForced }) }
     directories = Directories()

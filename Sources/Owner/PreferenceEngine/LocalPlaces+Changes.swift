@@ -18,7 +18,7 @@ extension LocalPlaces {
   /// value. Of a request that was carried out before, returns what it changed. Throws ETIMEDOUT,
   /// with nothing changed, after the deadline.
   /// - Parameter origin: the request of another process, whose record is kept for the next owner
-  ///   until `Store.noteAnswered`; nil: a change of this process.
+  ///   until `Store.noteAnswered`; nil means a change of this process.
   public func serve(
     _ intents: [Intent], by author: Author, origin: Origin?,
     from source: ChangeSource = ChangeSource(.unknown), until deadline: Instant?

@@ -8,18 +8,18 @@ import SystemCalls
 struct CloudRules {
   /// Keys of the cloud that the user removed a moment ago, and when.
   var removed: [DomainName: [Key: Instant]] = [:]
-  /// The keys that belong in the cloud; nil: there is no cloud.
+  /// The keys that belong in the cloud; nil if there is no cloud.
   var keys: KeyPatterns?
   /// The keys that do not, although `keys` or a schema names them.
   var local = KeyPatterns()
-  /// How much is in the cloud; nil: nothing has been changed there yet.
+  /// How much is in the cloud; nil if nothing has been changed there yet.
   var usage: CloudUsage?
 }
 
 // The limits of the cloud, and the keys that belong there.
 
 extension LocalPlaces {
-  /// Sets which keys belong in the cloud, beside those that schemas name; nil: there is no cloud.
+  /// Sets which keys belong in the cloud, beside those that schemas name; nil if there is no cloud.
   /// Later changes of them go there.
   /// - Parameter local: the keys that stay on this machine, although `keys` or a schema names them.
   public func setCloudKeys(_ keys: KeyPatterns?, local: KeyPatterns = KeyPatterns()) {
@@ -59,7 +59,7 @@ extension LocalPlaces {
     }
   }
 
-  /// The notes about domains that the user removes from a cloud that a carrier knows.
+  /// The notes about domains that the user removes from a cloud that `prefs-cloud` knows.
   /// A list of notes that cannot be read refuses no removal.
   func removals(_ items: [Changeset.Item]) -> [Changeset.Item] {
     let notes = CloudRemovals.notes(items, at: .now)

@@ -56,8 +56,8 @@ public final class LocalPlaces: PersistentPlaces, ReportService {
   /// Waits, 1 s at most, to learn which managed directories are users'.
   /// - Parameters:
   ///   - writeback: seconds from the first unsaved change of a list to its rewrite.
-  ///   - mountNote: the file that the mounts are noted in, for the next owner; nil: none.
-  ///   - readersNote: that of an owner before which only read; nil: there was none.
+  ///   - mountNote: the file that the mounts are noted in, for the next owner; nil means none.
+  ///   - readersNote: that of an owner before which only read; nil if there was none.
   ///   - isFirstAfterLogin: whether no process has owned the store since the user logged in: then
   ///     values without a time stamp are set once more.
   public init(
@@ -68,11 +68,11 @@ public final class LocalPlaces: PersistentPlaces, ReportService {
     (self.store, self.log) = (store, log)
     notified = Atomic(store.lists.version)
     onceSetter = OnceSetter(isFirstAfterLogin: isFirstAfterLogin, log: log)
-    let bell = try EngineError.wrapping { () throws(SystemError) in try Wakeup() }
+    let wakeup = try EngineError.wrapping { () throws(SystemError) in try Wakeup() }
     settlements = Settlements(
-      note: mountNote, ofReader: readersNote, changed: { bell.ring() }, log: log)
+      note: mountNote, ofReader: readersNote, changed: { wakeup.signal() }, log: log)
     writer = Writer(
-      store: store, bell: bell, interval: writeback, settlements: settlements, log: log)
+      store: store, wakeup: wakeup, interval: writeback, settlements: settlements, log: log)
     store.lists.learnUsers()
     try EngineError.wrapping { () throws(SystemError) in
       try writer.start { [weak self] in
@@ -111,8 +111,8 @@ public final class LocalPlaces: PersistentPlaces, ReportService {
     try store.journal.synchronize()
   }
 
-  /// Saves the location (nil: all locations) without waiting. The writer's thread calls the body,
-  /// with the error or nil.
+  /// Saves the location (nil means all locations) without waiting. The writer's thread calls the
+  /// body, with the error or nil.
   public func save(_ location: Location?, _ body: @escaping @Sendable (EngineError?) -> Void) {
     writer.save(location, body)
   }

@@ -20,8 +20,8 @@ struct MountNote: Sendable {
   private static let largest = 1 << 16
 
   /// - Parameters:
-  ///   - path: the file; nil: nothing is noted.
-  ///   - ofReader: the file of an owner before that only read; nil: there was none.
+  ///   - path: the file; nil if nothing is noted.
+  ///   - ofReader: the file of an owner before that only read; nil if there was none.
   init(_ path: String?, ofReader: String? = nil) { (self.path, self.ofReader) = (path, ofReader) }
 
   /// The mounts that the owners before have noted. The file of one that only read is removed.

@@ -66,20 +66,20 @@ final class OnceSetter: Sendable {
     // A transaction for each domain: a list that cannot be read holds up no other one's values.
     let domains = Dictionary(grouping: new, by: \.location.domain)
     let isTaken = thread.run { [self] in
-      for (_, settings) in domains.sorted(by: { $0.key < $1.key }) { carryOut(settings, places) }
+      for (_, settings) in domains.sorted(by: { $0.key < $1.key }) { setValues(settings, places) }
     }
     if !isTaken { retryLater(new) }
   }
 
   /// Sets values as one transaction.
-  private func carryOut(_ settings: [OnceSetting], _ places: LocalPlaces) {
+  private func setValues(_ settings: [OnceSetting], _ places: LocalPlaces) {
     do throws(EngineError) {
       let intents = try intents(settings, places)
       guard !intents.isEmpty, !places.isClosing else { return }
       _ = try places.apply(intents, by: .unique())
     } catch {
       if error.reason != .changedMeanwhile {
-        log("values that profiles set once could not be set, and are tried again: \(error)")
+        log("values that profiles set once are not set yet; trying again: \(error)")
       }
       retryLater(settings)
     }

@@ -28,18 +28,19 @@ public final class Settlements: Sendable {
     var isSilent = false
     /// How many connections it has: an old one may end after the new one has begun.
     var registrations = 1
-    /// Until when a lost mount is waited for; nil: it is not lost.
+    /// Until when a lost mount is waited for; nil if it is not lost.
     var lostUntil: Instant?
-    /// The mount of the driver that goes on for this one's; nil: none does.
+    /// The mount of the driver that goes on for this one's; nil if none does.
     var successor: Author?
-    /// The names that the mount has claimed; nil: the owner before knew, and the mount is not back.
+    /// The names that the mount has claimed; nil if the owner before knew, and the mount is not
+    /// back.
     var claims: Set<Key>? = []
   }
 
   /// A body that waits until every mount but the author's has settled the changes up to the
   /// version.
   private struct Waiter {
-    /// nil: it waits until all claims of the mounts are known.
+    /// nil if it waits until all claims of the mounts are known.
     var settlement: Settlement?
     var version: UInt64
     var author: Author
@@ -50,8 +51,8 @@ public final class Settlements: Sendable {
   private struct State {
     var mounts: [Author: Mount] = [:]
     var waiters: [Waiter] = []
-    /// When `expire` is to be called, as it was said last, or earlier; nil: not before `earlier` is
-    /// called.
+    /// The earliest known time at which `expire` has work; nil if the caller of `earlier` must
+    /// still be told.
     var next: Instant? = Instant(nanoseconds: 0)
 
     /// Notes that `expire` must be called then. A waiter that is served leaves the moment as it is.
@@ -84,7 +85,8 @@ public final class Settlements: Sendable {
       mounts[author]?.lostUntil.map { $0 <= now } ?? false
     }
 
-    /// When the first waiter has waited long enough, or a lost mount is forgotten; nil: neither.
+    /// When the first waiter has waited long enough, or a lost mount is forgotten; nil means
+    /// neither.
     var deadline: Instant? {
       (waiters.map(\.deadline) + mounts.values.compactMap(\.lostUntil)).min()
     }
@@ -133,8 +135,8 @@ public final class Settlements: Sendable {
   private static let patience: Int64 = 1000
 
   /// - Parameters:
-  ///   - note: the file that the mounts are noted in, for the next owner; nil: none.
-  ///   - ofReader: that of an owner before which only read; nil: there was none.
+  ///   - note: the file that the mounts are noted in, for the next owner; nil means none.
+  ///   - ofReader: that of an owner before which only read; nil if there was none.
   ///   - changed: is called when there may be other mounts, which `writeNote` is to note.
   init(
     note path: String? = nil, ofReader: String? = nil, changed: @escaping @Sendable () -> Void = {},
@@ -179,7 +181,7 @@ public final class Settlements: Sendable {
   }
 
   /// Notes that the mounts of a client, but the author's, are being notified of the change.
-  /// - Parameter told: nil: all lost mounts, whose kernels may show what has changed.
+  /// - Parameter told: nil if all lost mounts, whose kernels may show what has changed.
   public func expect(_ version: UInt64, of told: [Author]? = nil, except author: Author?) {
     state.withLock { state in
       let lost = told == nil ? state.mounts.filter { $0.value.lostUntil != nil }.map(\.key) : []
@@ -308,7 +310,7 @@ public final class Settlements: Sendable {
   /// Marks the mounts that were waited for too long as silent, forgets lost ones, and calls the
   /// bodies that waited for them alone. Call it when it has said, and when `onEarlierExpiry` says
   /// so, from one thread, which waits for no list. Cost: a lock, if it is not due.
-  /// - Returns: when it must be called again; nil: not before `onEarlierExpiry` says so.
+  /// - Returns: when it must be called again; nil means not before `onEarlierExpiry` says so.
   public func expire(_ now: Instant) -> Instant? {
     let due = state.withLock { $0.next }
     guard let moment = due, moment <= now else { return due }

@@ -24,9 +24,9 @@ final class Writer: Sendable {
   private let interval: Double
   private let settlements: Settlements
   private let log: @Sendable (LogLine) -> Void
-  private let bell: Wakeup
+  private let wakeup: Wakeup
   private let isStopping = Mutex(false)
-  /// The lists that `save` asked for (nil: all), and the bodies to call.
+  /// The lists that `save` asked for (nil means all), and the bodies to call.
   private let urgent = Mutex<[(location: Location?, body: @Sendable (EngineError?) -> Void)]>([])
   private let thread = Mutex<WorkerThread?>(nil)
   private let lastIdentity: Mutex<StoreIdentity>
@@ -42,7 +42,7 @@ final class Writer: Sendable {
     var failures = 0
     /// The next try, after a failure or a lock of another process.
     var notBefore: Instant?
-    /// Since when another process has held the directory's lock; nil: none does.
+    /// Since when another process has held the directory's lock; nil if none does.
     var blockedSince: Instant?
     /// Milliseconds between the last two tries for the lock.
     var pause: Int64 = 0
@@ -71,9 +71,9 @@ final class Writer: Sendable {
 
   /// What became of the last attempt to make a removed state directory anew.
   private struct Revival {
-    /// Why it failed; nil: it did not.
+    /// Why it failed; nil if it did not.
     private var failure: SystemError?
-    /// The next attempt; nil: nothing is left to do.
+    /// The next attempt; nil if nothing is left to do.
     private(set) var due: Instant?
 
     /// Makes the directory anew if the attempt is due. Logs each new reason of a failure.
@@ -83,19 +83,19 @@ final class Writer: Sendable {
       do throws(SystemError) {
         try store.revive()
       } catch {
-        if error != last { log("the state directory cannot be made anew yet: \(error)") }
+        if error != last { log("the state directory cannot be created again yet: \(error)") }
         (failure, due) = (error, Instant.now.advanced(milliseconds: 1000))
       }
     }
   }
 
-  /// - Parameter bell: wakes the thread up: a list lacks a change, or there are other mounts.
+  /// - Parameter wakeup: wakes the thread up: a list lacks a change, or there are other mounts.
   init(
-    store: Store, bell: Wakeup, interval: Double, settlements: Settlements,
+    store: Store, wakeup: Wakeup, interval: Double, settlements: Settlements,
     log: @escaping @Sendable (LogLine) -> Void
   ) {
     self.store = store
-    self.bell = bell
+    self.wakeup = wakeup
     self.interval = interval
     self.settlements = settlements
     self.log = log
@@ -113,21 +113,21 @@ final class Writer: Sendable {
   var identity: StoreIdentity { lastIdentity.withLock { $0 } }
 
   /// Wakes the thread: a list lacks a change.
-  func wake() { bell.ring() }
+  func wake() { wakeup.signal() }
 
   /// Rewrites every list that lacks a change, and ends the thread.
   func stop() {
     isStopping.withLock { $0 = true }
-    bell.ring()
+    wakeup.signal()
     thread.withLock { $0.take() }?.join()
   }
 
-  /// Rewrites a list (nil: every list) at once, if it lacks a change. Calls the body with the error
-  /// or nil: on the writer's thread, and on this one where the store is only read.
+  /// Rewrites a list (nil means every list) at once, if it lacks a change. Calls the body with the
+  /// error or nil: on the writer's thread, and on this one where the store is only read.
   func save(_ location: Location?, _ body: @escaping @Sendable (EngineError?) -> Void) {
     if store.isReadOnly { return body(store.savingObstacle(location)) }
     urgent.withLock { $0.append((location, body)) }
-    bell.ring()
+    wakeup.signal()
   }
 
   private func run(_ changed: @Sendable () -> Void) {
@@ -139,7 +139,7 @@ final class Writer: Sendable {
     var watcher = ListWatcher(store.layout, report: log)
     store.lists.onDoubtfulPlace { [weak self] place in
       self?.doubtful.withLock { _ = $0.insert(place) }
-      self?.bell.ring()
+      self?.wakeup.signal()
     }
     for place in Place.forced { store.lists.loadAdditions(of: place) }
     watcher.begin(store.lists.managedPlaces, report: log)
@@ -171,7 +171,7 @@ final class Writer: Sendable {
         historyDue(now),
         store.isReadOnly ? nil : rewriteDue(&schedules, now, changed),
       ]
-      let haveMountsChanged = bell.wait(
+      let haveMountsChanged = wakeup.wait(
         until: due.compactMap { $0 }.min(), or: watcher.number, urgent: watcher.mountsNumber)
       if haveMountsChanged { watcher.noteMounts() }
     }
@@ -181,7 +181,7 @@ final class Writer: Sendable {
   }
 
   /// Rewrites the lists that are due, and those that `save` asked for.
-  /// - Returns: when the next one is due; nil: none is unsaved.
+  /// - Returns: when the next one is due; nil if none is unsaved.
   private func rewriteDue(
     _ schedules: inout [Location: Schedule], _ now: Instant, _ changed: () -> Void
   ) -> Instant? {
@@ -240,14 +240,14 @@ final class Writer: Sendable {
   }
 
   /// Writes the history if it is due.
-  /// - Returns: when it is due next; nil: not before the next change.
+  /// - Returns: when it is due next; nil means not before the next change.
   private func historyDue(_ now: Instant) -> Instant? {
     if let due = store.history.deadline, due <= now { store.history.record() }
     return store.history.deadline
   }
 
   /// When the thread must look whether a configuration profile has ended: at its end, but within a
-  /// minute, because the clock may be set; nil: none ends.
+  /// minute, because the clock may be set; nil if none ends.
   private func profilesDeadline(_ now: Instant) -> Instant? {
     guard let end = store.lists.profilesEnd else { return nil }
     let wait = end.nanoseconds(after: .now) / 1_000_000 + 1
@@ -255,7 +255,7 @@ final class Writer: Sendable {
   }
 
   /// Has the name service asked again which groups the user is in, if that is due.
-  /// - Returns: when it is due next; nil: not before it has answered, or a directory comes.
+  /// - Returns: when it is due next; nil means not before it has answered, or a directory comes.
   private func groupsDue(_ now: Instant) -> Instant? {
     if let due = store.lists.groupsDeadline, due <= now {
       store.lists.refreshAdditions(of: [.ownManaged])

@@ -31,7 +31,7 @@ final class Connection: Sendable {
     /// Nanoseconds by which the client's monotonic clock is behind ours: it may be in a different
     /// time namespace (time_namespaces(7)).
     var clockOffset: Int64 = 0
-    /// What the history says of changes that the client asks for; nil: it has asked for none.
+    /// What the history says of changes that the client asks for; nil if it has asked for none.
     var source: ChangeSource?
     /// The mounts that the client has named on this connection.
     var mounts: [Author] = []
@@ -102,7 +102,7 @@ final class Connection: Sendable {
 
   /// Sends the frame of a notice, if the change concerns the client and it has said hello. Changes
   /// wait for its mounts then, but for the author's.
-  /// - Parameter domains: those that are changed; nil: every client is told.
+  /// - Parameter domains: those that are changed; nil if every client is told.
   func notify(_ notice: Notice, _ frame: [UInt8], _ domains: Set<DomainName>?) {
     let version = notice.changeset.version
     state.withLock { state in
@@ -145,15 +145,15 @@ final class Connection: Sendable {
   private func send(_ frame: [UInt8], isAnswer: Bool, _ state: inout State) {
     guard !state.hasEnded, !state.isDeaf else { return }
     if state.outgoing.isOverfull {
-      server.log("a client does not read what it is sent; its connection is ended")
+      server.log("a client does not read its messages; it was disconnected")
       state.hasEnded = true
-      server.bell.ring()
+      server.wakeup.signal()
       return
     }
     state.outgoing.append(frame, isAnswer: isAnswer)
     if state.isBatch { return }
     flush(&state)
-    if state.outgoing.isWaiting { server.bell.ring() }
+    if state.outgoing.isWaiting { server.wakeup.signal() }
   }
 
   func flush(_ state: inout State) {
@@ -177,7 +177,7 @@ final class Connection: Sendable {
   /// Carries out the requests that the client sent before `endReceiving`, those that wait for lists
   /// too.
   func drain() {
-    while !hasEnded { _ = serve() }
+    while !hasEnded { _ = serveSocket() }
     while holdsRequests {
       usleep(1000)
       serveHeld()
@@ -200,7 +200,7 @@ final class Connection: Sendable {
     // First: those that are made now may take a while, too.
     for number in state.withLock({ $0.held.renewLeases() }) { answer(0, .working(on: number)) }
     for held in state.withLock({ $0.held.removeOpen(server.lists) }) {
-      carryOut(held.request, held.number, held.lease)
+      carryOutRequest(held.request, held.number, held.lease)
     }
   }
 
@@ -208,7 +208,7 @@ final class Connection: Sendable {
   /// and the notices of its changes, are sent together, so that the client wakes up once for all of
   /// them. Bytes that are not a frame end the connection.
   /// - Returns: whether there was a request.
-  func serve() -> Bool {
+  func serveSocket() -> Bool {
     var wasBusy = false
     let isOver = receive()
     // What is carried out below is answered, also if the client sends nothing any more.
@@ -234,7 +234,7 @@ final class Connection: Sendable {
     for index in 0..<Self.mostInBatch {
       let next = try state.withLock { state throws(ProtocolError) in try state.reader.next() }
       guard let next else { return index > 0 }
-      try serve(next)
+      try serveFrame(next)
     }
     return true
   }
@@ -243,7 +243,7 @@ final class Connection: Sendable {
   private func endBatch() {
     state.withLock { $0.isBatch = false }
     flush()
-    if state.withLock({ $0.outgoing.isWaiting }) { server.bell.ring() }
+    if state.withLock({ $0.outgoing.isWaiting }) { server.wakeup.signal() }
   }
 
   /// - Returns: whether nothing more will come.
@@ -256,7 +256,7 @@ final class Connection: Sendable {
 
   /// Carries out the request in a frame. One that cannot be decoded is refused, and the connection
   /// goes on; it ends if the client has not said hello.
-  func serve(_ frame: Frame) throws(ProtocolError) {
+  func serveFrame(_ frame: Frame) throws(ProtocolError) {
     let request: Request
     do {
       request = try Request(frame)
@@ -288,17 +288,17 @@ final class Connection: Sendable {
     let isHeld = state.withLock {
       $0.held.keep(request, number, bytes: bytes, lease: lease, server.lists)
     }
-    if !isHeld { carryOut(request, number, lease) }
+    if !isHeld { carryOutRequest(request, number, lease) }
   }
 
-  /// Until when a change may be made, by this process's clock; nil: the request is none.
+  /// Until when a change may be made, by this process's clock; nil if the request is none.
   private func lease(of request: Request) -> Lease? {
     guard case .apply(_, _, let deadline, _, _, _) = request else { return nil }
     return Lease(until: deadline.advanced(nanoseconds: state.withLock { $0.clockOffset }))
   }
 
   /// Carries out a request whose lists have been read, or could not be read in time.
-  private func carryOut(_ request: Request, _ number: UInt64, _ lease: Lease?) {
+  private func carryOutRequest(_ request: Request, _ number: UInt64, _ lease: Lease?) {
     do throws(EngineError) {
       try request.refuseHung(server.lists)
     } catch {
@@ -397,7 +397,8 @@ final class Connection: Sendable {
     answer(
       number,
       .failed(
-        EngineError(.system(.timedOut), "too many reads wait for threads that wait for a disk")))
+        EngineError(.system(.timedOut), "the disk does not answer, and too many reads wait for it"))
+    )
   }
 
   private func synchronize(mounts: Bool, _ number: UInt64) {
@@ -468,7 +469,7 @@ final class Connection: Sendable {
   ) {
     if server.places.isReadOnly, !intents.isEmpty {
       // The client finds, or starts, an owner that writes.
-      answer(number, .failed(EngineError(.ownerGone, "the owner only reads, and ends")))
+      answer(number, .failed(EngineError(.ownerGone, "prefsd cannot write this store, and ends")))
       return server.giveUp()
     }
     do throws(EngineError) {

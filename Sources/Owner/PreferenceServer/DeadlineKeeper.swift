@@ -83,7 +83,8 @@ final class DeadlineKeeper: Sendable {
   }
 
   /// Meets what is due.
-  /// - Returns: the nanoseconds to the next deadline, or to the next try; nil: there is no deadline.
+  /// - Returns: the nanoseconds to the next deadline, or to the next try; nil if there is no
+  ///   deadline.
   private func meet() -> Int64? {
     var next: Int64?
     for place in geteuid() == 0 ? [nil, .host, .managed, .anyUser] : [nil, Place.host] {

@@ -68,7 +68,7 @@ final class Door: Sendable {
     return !isOpen ? Self.retryInterval : watch == nil ? Self.pollInterval : -1
   }
 
-  /// Accepts the next client; nil: none is waiting.
+  /// Accepts the next client; nil if none is waiting.
   func accept() throws(SystemError) -> Socket? {
     for opening in openings.withLock({ $0 }) {
       if let socket = try opening.socket.value.accept() { return socket }
@@ -106,7 +106,7 @@ final class Door: Sendable {
       log("the name of the store's socket was removed; the owner listens at \(first)")
       writeNote()
     } else if !before.isEmpty, kept.isEmpty {
-      log("nobody can reach the owner of the store: \(failure)")
+      log("no program can reach prefsd of this store: \(failure)")
     }
   }
 
@@ -119,7 +119,7 @@ final class Door: Sendable {
         try Files.replace(note, with: Array(path.utf8))
       }
     } catch {
-      log("processes with another XDG_RUNTIME_DIR do not find the owner of the store: \(error)")
+      log("programs with another XDG_RUNTIME_DIR cannot find prefsd: \(error)")
     }
   }
 

@@ -17,7 +17,7 @@ struct HeldRequests {
     let number: UInt64
     /// The size of its message.
     let bytes: Int
-    /// Until when a change may be made; nil: the request is none.
+    /// Until when a change may be made; nil if the request is none.
     var lease: Lease?
     /// A domain that was not at hand at the last look.
     private var awaited: ListReader.Need?
@@ -115,7 +115,7 @@ extension Request {
   }
 
   /// Begins to read the lists that the request needs and that have not been read.
-  /// - Returns: the last domain that is not at hand; nil: all are.
+  /// - Returns: the last domain that is not at hand; nil if all are.
   fileprivate func lastMissing(_ lists: ListReader) -> ListReader.Need? {
     for location in named {
       if case .managedFor = location.place { lists.include(location.place) }

@@ -20,7 +20,7 @@ public final class OwnedStore: Sendable {
   private let store: Store
   private let server: Server
   private let keepers: [ProgramKeeper]
-  /// nil: it writes nothing.
+  /// nil if it writes nothing.
   private let deadlines: DeadlineKeeper?
   /// Whether the lists or the state lie on a home that is a mount of its own.
   private let isHomeMounted: Bool
@@ -116,7 +116,7 @@ public final class OwnedStore: Sendable {
     }
   }
 
-  /// Since when there has been no client; nil: there is one, or a declaration has a deadline.
+  /// Since when there has been no client; nil if there is one, or a declaration has a deadline.
   public var idleSince: Instant? {
     deadlines?.hasDeadline == true ? nil : server.idleSince
   }

@@ -23,7 +23,7 @@ final class ProgramKeeper: Sendable {
   private let program: KeptProgram
   private let log: @Sendable (LogLine) -> Void
   private let onProcess: @Sendable (pid_t, _ isThere: Bool) -> Void
-  private let bell: Wakeup
+  private let wakeup: Wakeup
   private let state = Monitor(State())
 
   /// Begins to look after the program.
@@ -34,7 +34,7 @@ final class ProgramKeeper: Sendable {
     onProcess: @escaping @Sendable (pid_t, _ isThere: Bool) -> Void
   ) throws(SystemError) {
     (self.program, self.log, self.onProcess) = (program, log, onProcess)
-    bell = try Wakeup()
+    wakeup = try Wakeup()
     places.observe(except: nil) { [weak self] notice in
       if program.isConcerned(notice.changeset) { self?.look() }
     }
@@ -44,7 +44,7 @@ final class ProgramKeeper: Sendable {
   /// Ends the program and the thread.
   func stop() {
     state.change { $0.isStopping = true }
-    bell.ring()
+    wakeup.signal()
     _ = state.wait { $0.isRunning ? nil : true }
   }
 
@@ -56,7 +56,7 @@ final class ProgramKeeper: Sendable {
       state.isRunning = true
       return true
     }
-    bell.ring()
+    wakeup.signal()
     guard starts else { return }
     do throws(SystemError) {
       try WorkerThread(name: program.thread) { [self] in run() }.detach()
@@ -90,7 +90,7 @@ final class ProgramKeeper: Sendable {
       let pause = pauses.next(afterRunOf: Int64(Instant.now.milliseconds(after: began)))
       // A ring that came while the program ended has been heard already.
       let isAwaited = state.withLock { $0.isStopping || $0.hasNewSettings }
-      if !isAwaited { bell.wait(until: Instant.now.advanced(milliseconds: pause)) }
+      if !isAwaited { wakeup.wait(until: Instant.now.advanced(milliseconds: pause)) }
     }
   }
 
@@ -113,7 +113,7 @@ final class ProgramKeeper: Sendable {
       defer { onProcess(process, false) }
       var isEnding = false
       while true {
-        bell.wait(until: nil, or: child.endDescriptor)
+        wakeup.wait(until: nil, or: child.endDescriptor)
         if let status = child.status() { return isEnding ? nil : status }
         let mayGoOn = state.withLock { !$0.isStopping && !$0.hasNewSettings }
         if isEnding, state.withLock({ $0.isStopping }) { return nil }

@@ -39,7 +39,7 @@ public final class Server: Sendable {
   let lists: ListReader
   private let door: Door
   /// Wakes the server's thread up.
-  let bell: Wakeup
+  let wakeup: Wakeup
   /// They answer requests that may wait for a disk.
   let readers = BlockingThreads(name: "prefs-reading", most: 16)
   /// Makes the journal durable, once for all the requests that came before it began.
@@ -73,7 +73,7 @@ public final class Server: Sendable {
   /// - Parameters:
   ///   - paths: paths for the socket. The first one that can be made is used; a file there is
   ///     replaced.
-  ///   - note: the file that the socket's path is written to; nil: it is written nowhere.
+  ///   - note: the file that the socket's path is written to; nil if it is written nowhere.
   public init(
     places: LocalPlaces, paths: [String], note: String? = nil,
     log: @escaping @Sendable (LogLine) -> Void
@@ -84,7 +84,7 @@ public final class Server: Sendable {
     number = try SharedNumber()
     number.raise(to: places.version)
     door = try Door(paths, opensAll: !places.isReadOnly, note: note, log: log)
-    bell = try Wakeup()
+    wakeup = try Wakeup()
     state = Mutex(State())
     try durable.start(name: "prefs-durable") { waiting in
       var failure: EngineError?
@@ -92,7 +92,7 @@ public final class Server: Sendable {
       for answer in waiting { answer(failure) }
     }
     lists.whenRead { [weak self] in self?.serveReads() }
-    places.settlements.onEarlierExpiry { [bell] in bell.ring() }
+    places.settlements.onEarlierExpiry { [wakeup] in wakeup.signal() }
     places.observe(except: nil) { [weak self] notice in self?.notify(notice) }
     let worker = try WorkerThread(name: "prefs-server") { [self] in
       number.bindToThread()
@@ -105,7 +105,7 @@ public final class Server: Sendable {
   /// is carried out after it returns.
   public func stop() {
     state.withLock { $0.isStopping = true }
-    bell.ring()
+    wakeup.signal()
     thread.withLock { $0.take() }?.join()
     // Threads that are reading are not waited for: their clients are gone.
     durable.beginStop()
@@ -113,7 +113,7 @@ public final class Server: Sendable {
     // The name stays: the next owner, which may be there already, replaces it.
   }
 
-  /// Since when there has been no client; nil: there is one.
+  /// Since when there has been no client; nil if there is one.
   public var idleSince: Instant? {
     state.withLock { $0.hasNoClient ? $0.idleSince : nil }
   }
@@ -128,7 +128,7 @@ public final class Server: Sendable {
   }
 
   /// Calls the body of `whenIdle` if that is due.
-  /// - Returns: when it is; nil: not before a client has left.
+  /// - Returns: when it is; nil means not before a client has left.
   private func tellIdle(_ now: Instant) -> Instant? {
     let (due, body) = state.withLock { state -> (Instant?, (@Sendable () -> Void)?) in
       guard !state.isIdleTold, state.hasNoClient else { return (nil, nil) }
@@ -198,7 +198,7 @@ public final class Server: Sendable {
     while !state.withLock({ $0.isStopping }) {
       let connections = state.withLock { $0.connections }
       let isBusy = Polling.looksAgain(since: lastRequest)
-      var entries = [pollfd(fd: bell.number, events: Int16(POLLIN), revents: 0)]
+      var entries = [pollfd(fd: wakeup.number, events: Int16(POLLIN), revents: 0)]
       let isFull = state.withLock { $0.acceptAfter.map { $0 > .now } ?? false }
       entries.append(pollfd(fd: isFull ? -1 : door.number, events: Int16(POLLIN), revents: 0))
       entries.append(pollfd(fd: door.watchNumber, events: Int16(POLLIN), revents: 0))
@@ -210,7 +210,7 @@ public final class Server: Sendable {
       let count = poll(&entries, nfds_t(entries.count), timeout)
       if entries[2].revents != 0 || (count == 0 && !isBusy) { lookAtDoor() }
       // Before the look at what was read, or a list that comes meanwhile would not be noticed.
-      if entries[0].revents != 0 { bell.clear() }
+      if entries[0].revents != 0 { wakeup.clear() }
       if isHolding {
         serveHeld(connections)
         removeEnded()
@@ -220,7 +220,7 @@ public final class Server: Sendable {
       if entries[1].revents != 0 { accept() }
       for (connection, entry) in zip(connections, entries.dropFirst(3)) where entry.revents != 0 {
         connection.flush()
-        if entry.revents & ~Int16(POLLOUT) != 0, connection.serve() { lastRequest = .now }
+        if entry.revents & ~Int16(POLLOUT) != 0, connection.serveSocket() { lastRequest = .now }
       }
       if count > 0 { removeEnded() }
     }
@@ -256,7 +256,7 @@ public final class Server: Sendable {
   private func serveReads() {
     let connections = state.withLock { $0.connections }
     for connection in connections { connection.serveReads() }
-    if connections.contains(where: \.holdsRequests) { bell.ring() }
+    if connections.contains(where: \.holdsRequests) { wakeup.signal() }
   }
 
   /// Carries out the held requests whose lists have been read, or are late.
@@ -297,7 +297,7 @@ public final class Server: Sendable {
         }
         guard state.withLock({ $0.connections.count }) < max(Self.mostClients, Self.fewestClients)
         else {
-          log("a client was refused: there are as many as the limit of descriptors allows")
+          log("a client was refused: too many clients (see ulimit -n)")
           let refusal = EngineError(
             .system(.tooManyOpen),
             "prefsd has as many clients as its limit of open files allows; raise it (ulimit -n)")

@@ -84,7 +84,7 @@ struct FormerMachines {
       try Files.replace(
         note(in: layout.stateDirectory), with: Array((lines.joined(separator: "\n") + "\n").utf8))
     } catch {
-      log("the history of the machine that used the home before is not known here: \(error)")
+      log("the history of this home's last machine could not be copied: \(error)")
     }
   }
 
@@ -115,7 +115,7 @@ struct FormerMachines {
         try Files.rename(directory, to: directory + Self.gone)
         log(.notice("\(directory): removed; its machine has not used it for \(Self.patience) days"))
       } catch {
-        log("\(directory): an old state directory is left as it is: \(error)")
+        log("\(directory): this old state directory could not be removed: \(error)")
       }
     }
     removeGone()

@@ -13,9 +13,9 @@ struct Historian {
   private(set) var edition = UInt64.random(in: 1..<1 << 62)
   private var hasFailed = false
   private let log: @Sendable (LogLine) -> Void
-  /// The lists as they were last read or written; nil: there is no history.
+  /// The lists as they were last read or written; nil if there is no history.
   let seen: SeenLists?
-  /// `StoreState.Directories.appearances` when the lists were last compared with those; nil: they
+  /// `StoreState.Directories.appearances` when the lists were last compared with those; nil if they
   /// never were.
   var compared: Int?
 
@@ -31,7 +31,7 @@ struct Historian {
   /// Changes up to this time are in the history.
   var lastTime: Timestamp { writer?.lastTime ?? Timestamp(nanoseconds: .max) }
 
-  /// - Parameter directory: where the history lies; nil: there is none.
+  /// - Parameter directory: where the history lies; nil if there is none.
   init(_ directory: HistoryDirectory?, _ log: @escaping @Sendable (LogLine) -> Void) {
     self.log = log
     guard let directory else {
@@ -154,7 +154,7 @@ struct Historian {
   }
 
   private func recorded(
-    _ held: HistoryQueue.Held, _ key: RecordedKey, _ hidden: Set<[UInt8]>
+    _ held: HistoryQueue.QueuedValue, _ key: RecordedKey, _ hidden: Set<[UInt8]>
   ) -> RecordedValue {
     let domain = key.location.domain
     switch held {

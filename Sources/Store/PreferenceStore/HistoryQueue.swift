@@ -11,7 +11,7 @@ import SystemCalls
 /// Threads: under the lock of the store's state.
 struct HistoryQueue {
   /// What was, or is, at a key.
-  enum Held: Sendable {
+  enum QueuedValue: Sendable {
     case none
     case stored(StoredValue)
     case large(size: Int)
@@ -23,12 +23,14 @@ struct HistoryQueue {
   /// A key that a change has set or removed.
   struct Item: Sendable {
     let key: RecordedKey
-    let before: Held
-    var after: Held
+    let before: QueuedValue
+    var after: QueuedValue
 
     /// The same without values, but for those of which it is known that there is none.
     var withoutValues: Item {
-      let without = { (held: Held) -> Held in if case .none = held { .none } else { .notKnown } }
+      let without = { (held: QueuedValue) -> QueuedValue in
+        if case .none = held { .none } else { .notKnown }
+      }
       return Item(key: key, before: without(before), after: without(after))
     }
 
@@ -38,7 +40,7 @@ struct HistoryQueue {
     /// The bytes of an item without values.
     fileprivate static let least = 128
 
-    private static func size(_ held: Held) -> Int {
+    private static func size(_ held: QueuedValue) -> Int {
       if case .stored(let stored) = held {
         stored.approximateSize + (stored.metadata.text?.count ?? 0)
       } else {
@@ -72,15 +74,15 @@ struct HistoryQueue {
   /// Bytes of the changes that are not large, and of those that are, which have so many keys.
   private var size = 0
   private var large = (size: 0, keys: 0)
-  /// When the queue is to be taken; nil: it is empty.
+  /// When the queue is to be taken; nil if it is empty.
   private(set) var due: Instant?
-  /// Why changes before those of the queue are missing; nil: none are.
+  /// Why changes before those of the queue are missing; nil if none are.
   var gap: String?
   /// Changes of the journal up to this time are in the history.
   var known = Timestamp(nanoseconds: .max)
   /// What keys had when the queue was last taken, if only splices have changed them since: the
   /// change of a splice does not say what was there before.
-  private var spliced: [RecordedKey: Held] = [:]
+  private var spliced: [RecordedKey: QueuedValue] = [:]
 
   /// The bytes that the queue may have; beyond that changes of a key by one source become one.
   private static let most = 4 << 20
@@ -98,10 +100,10 @@ struct HistoryQueue {
   /// Has the queue taken though no change was added to it.
   /// - Parameter hasRead: whether lists were only read; then it may wait longer.
   mutating func wake(hasRead: Bool = false) {
-    if isOn { take(within: hasRead ? Self.readingPatience : Self.patience) }
+    if isOn { bringForward(within: hasRead ? Self.readingPatience : Self.patience) }
   }
 
-  private mutating func take(within milliseconds: Int64) {
+  private mutating func bringForward(within milliseconds: Int64) {
     let end = Instant.now.advanced(milliseconds: milliseconds)
     due = due.map { min($0, end) } ?? end
   }
@@ -194,7 +196,7 @@ struct HistoryQueue {
   /// a file first, which is an empty string, and then writes to it.
   /// - Returns: whether it is one.
   private mutating func complete(
-    _ key: RecordedKey, _ source: ChangeSource, _ text: Held, _ time: Timestamp
+    _ key: RecordedKey, _ source: ChangeSource, _ text: QueuedValue, _ time: Timestamp
   ) -> Bool {
     guard let (change, item) = last[key], changes[change].source == source else { return false }
     let known = changes[change].items[item]
@@ -206,7 +208,7 @@ struct HistoryQueue {
     return true
   }
 
-  private func held(_ before: Changeset.Before) -> Held {
+  private func held(_ before: Changeset.Before) -> QueuedValue {
     switch before {
     case .nothing: .none
     case .value(let stored): held(stored)
@@ -214,7 +216,7 @@ struct HistoryQueue {
     }
   }
 
-  private func held(_ stored: StoredValue) -> Held {
+  private func held(_ stored: StoredValue) -> QueuedValue {
     let count = stored.approximateSize
     return count > RecordedValue.largest ? .large(size: stored.byteCount ?? count) : .stored(stored)
   }
@@ -256,7 +258,7 @@ struct HistoryQueue {
       size += added
     }
     changes[position] = change
-    take(within: change.isLarge ? 0 : Self.patience)
+    bringForward(within: change.isLarge ? 0 : Self.patience)
     if large.size > Self.mostLarge { return drop() }
     if size > Self.most { shrink() }
   }
@@ -266,7 +268,7 @@ struct HistoryQueue {
   }
 
   /// Ends a row of splices: what they have made is what the next change has found.
-  private mutating func end(_ position: (change: Int, item: Int)?, with value: Held) {
+  private mutating func end(_ position: (change: Int, item: Int)?, with value: QueuedValue) {
     guard let (change, item) = position, case .present = changes[change].items[item].after else {
       return
     }
@@ -327,7 +329,7 @@ struct HistoryQueue {
   }
 
   /// Makes an item part of the last change of its key, if that is of the same source.
-  /// - Returns: where that change is; nil: it is of another source, or there is none.
+  /// - Returns: where that change is; nil if it is of another source, or there is none.
   private mutating func merge(_ item: Item, of change: Change) -> Int? {
     guard let known = last[item.key], changes[known.change].source == change.source,
       !changes[known.change].isLarge
@@ -359,7 +361,7 @@ struct HistoryQueue {
   }
 
   /// What is kept of a value that splices may have made: a copy, unless it is large.
-  private func copy(_ stored: StoredValue) -> Held {
+  private func copy(_ stored: StoredValue) -> QueuedValue {
     if let count = stored.byteCount, count > RecordedValue.largest { return .large(size: count) }
     return .stored(
       StoredValue(stored.value, Metadata(text: stored.text, modified: stored.modified)))

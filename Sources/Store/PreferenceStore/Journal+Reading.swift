@@ -135,7 +135,7 @@ extension Journal {
     return (Entry(sequence: sequence, record: record), offset + 16 + Int(length))
   }
 
-  /// The offset of the next record behind damage; nil: there is none. Bytes of a value can look
+  /// The offset of the next record behind damage; nil if there is none. Bytes of a value can look
   /// like a record, so a record counts only if its number fits, and another record or the end of
   /// the file follows it.
   private static func nextRecord(

@@ -45,7 +45,7 @@ final class Journal {
   private var active: SharedDescriptor?
   /// The number of the newest file, also of one that is only reserved.
   private var number: Int
-  /// Files whose records were copied to other files, each with its copy; nil: it needs none.
+  /// Files whose records were copied to other files, each with its copy; nil if it needs none.
   private var obsolete: [(path: String, copy: String?)] = []
   /// The memory for records, which is used again.
   private var buffer = ByteWriter()
@@ -225,7 +225,7 @@ final class Journal {
     return lastSequence
   }
 
-  /// Reserves the number of a new file, where the present one has grown beyond 1 MiB; nil: it has
+  /// Reserves the number of a new file, where the present one has grown beyond 1 MiB; nil if it has
   /// not.
   func reserveSegment() -> Int? {
     guard active != nil, let size = segments.last?.size, size > Self.segmentSize else { return nil }

@@ -54,7 +54,7 @@ public final class JournalKeeper: Sendable {
       if hasRemoved { try Files.synchronizeDirectory(lists.layout.stateDirectory) }
       try synchronize(always: true)
     } catch {
-      lists.log("released records of the journal may come back after a loss of power: \(error)")
+      lists.log("after a loss of power, saved changes may be made again: \(error)")
       lists.state.withLock { $0.upkeep.hasRemoved = hasRemoved || $0.upkeep.hasRemoved }
     }
   }
@@ -115,7 +115,7 @@ public final class JournalKeeper: Sendable {
       })
   }
 
-  /// When `releaseIfDue` has something to do; nil: not before the next change.
+  /// When `releaseIfDue` has something to do; nil means not before the next change.
   public var releaseDeadline: Instant? { lists.state.withLock { $0.upkeep.releaseAt } }
 
   /// Removes the journal files that were kept for clients that might repeat a request, once the
@@ -162,7 +162,7 @@ public final class JournalKeeper: Sendable {
       let segment = try Journal.Fresh(lists.layout.stateDirectory, number)
       lists.state.withLock { $0.journal?.begin(segment) }
     } catch {
-      lists.log("the journal has no new file and goes on in the large one: \(error)")
+      lists.log("no new journal file can be made, so the old one grows: \(error)")
     }
   }
 

@@ -5,8 +5,8 @@ import SystemCalls
 /// One record of the journal.
 enum JournalRecord: Equatable {
   /// A changeset that was acknowledged; the request of a client that it carries out, which asks
-  /// again if it got no answer; and who made it (nil: the history has the change already, or it is
-  /// not known), for a history that did not get the change before its owner was killed.
+  /// again if it got no answer; and who made it (nil if the history has the change already, or it
+  /// is not known), for a history that did not get the change before its owner was killed.
   case change(Changeset, from: Origin? = nil, by: ChangeSource? = nil)
   /// The location's list contains every record up to the number. The identity is the state that the
   /// list had then; it is for people who look at a journal, and the replay does not use it.

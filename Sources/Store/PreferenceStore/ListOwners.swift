@@ -53,7 +53,7 @@ struct ListOwners: Sendable {
   // MARK: - Lists of others
 
   /// The statement of a list that another owner has written since this one has last heard of it.
-  /// nil: somebody else has written the list, or it is a copy.
+  /// Is nil if somebody else has written the list, or it is a copy.
   func news(_ list: ListFile.Contents) -> ListStatement? {
     guard let statement = list.statement, statement.owner != own,
       statement.number > contains[statement.owner] ?? 0
@@ -61,8 +61,8 @@ struct ListOwners: Sendable {
     return statement
   }
 
-  /// Which of the keys this owner has changed without the other one having seen it; nil: the other
-  /// one has seen none of our lists.
+  /// Which of the keys this owner has changed without the other one having seen it; nil if the
+  /// other one has seen none of our lists.
   func unseen(_ keys: Set<Key>, by other: ListStatement) -> Set<Key>? {
     guard let last = other.contains[own] else { return nil }
     return keys.filter { log[$0] ?? 0 > last }
@@ -71,7 +71,7 @@ struct ListOwners: Sendable {
   /// Whether this owner has changed the key, and does not know whether all others have seen it.
   func hasChanged(_ key: Key) -> Bool { log[key] != nil }
 
-  /// Adopts what the list says; nil: there is none.
+  /// Adopts what the list says; nil if there is none.
   /// - Parameter differing: the keys whose values differ from those that this owner had. They have
   ///   the list's values now, or are unsaved.
   mutating func adopt(_ list: ListFile.Contents?, differing: Set<Key>) {
@@ -124,7 +124,7 @@ struct ListOwners: Sendable {
 // MARK: - The metadata file
 
 extension ListOwners {
-  /// The form in the metadata file; nil: there is nothing to keep.
+  /// The form in the metadata file; nil if there is nothing to keep.
   /// - Parameter values: the values of the list.
   func encoded(_ values: ListValues) -> Value? {
     if isEmpty { return nil }

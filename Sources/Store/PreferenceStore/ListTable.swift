@@ -23,7 +23,7 @@ struct ListTable {
   /// Whether values from before changes are kept.
   var remembersChanges: Bool { !changed.isEmpty }
 
-  /// The list of a location; nil: it is not in memory. A change in place copies nothing.
+  /// The list of a location; nil if it is not in memory. A change in place copies nothing.
   subscript(location: Location) -> LocationState? {
     get { lists[location] }
     _modify {
@@ -46,7 +46,7 @@ struct ListTable {
   /// Removes a list and returns it; nil if it is not in memory.
   mutating func remove(_ location: Location) -> LocationState? { self[location].take() }
 
-  /// Calls the body with a list, without a copy; nil: it is not in memory.
+  /// Calls the body with a list, without a copy; nil if it is not in memory.
   func read<Result>(
     _ location: Location, _ body: (borrowing LocationState) throws(EngineError) -> Result
   ) throws(EngineError) -> Result? { try lists.read(location, body) }
@@ -79,7 +79,7 @@ struct ListTable {
   }
 
   /// What the location has for the key, with unsaved changes and without what profiles force, and
-  /// whether the domain exists there; nil: the list is not in memory.
+  /// whether the domain exists there; nil if the list is not in memory.
   func state(of key: Key?, at location: Location) -> (entry: StoredValue?, exists: Bool)? {
     lists.read(location) { list in
       let entry = if let key { list.snapshot.entry(key) } else { nil as StoredValue? }
@@ -92,7 +92,7 @@ struct ListTable {
 
   /// Forgets the values that keys of the lists had before changes which are old at that time. Cost:
   /// O(keys that were changed lately).
-  /// - Returns: when there is more to forget; nil: nothing is kept.
+  /// - Returns: when there is more to forget; nil if nothing is kept.
   mutating func forgetRecent(_ now: Instant) -> Instant? {
     for location in changed { self[location]?.recent.forget(now: now) }
     return changed.compactMap { self[$0]?.recent.deadline }.min()
@@ -100,12 +100,12 @@ struct ListTable {
 }
 
 extension LocationState {
-  /// What the list lacks; nil: nothing.
+  /// What the list lacks; nil means nothing.
   fileprivate var unsaved: ListTable.Unsaved? {
     unsavedSince.map { ListTable.Unsaved(since: $0, first: firstUnsaved) }
   }
 
-  /// The key's value; nil: there is none. Throws the error of a list that cannot be read.
+  /// The key's value; nil if there is none. Throws the error of a list that cannot be read.
   func find(_ key: Key) throws(EngineError) -> StoredValue? {
     if let failure, failure.reason == .unreadable { throw failure }
     return snapshot.entry(key)

@@ -74,7 +74,7 @@ extension Lists {
   /// Reads the additions again of each place where a file has changed or a profile has ended, and
   /// publishes what became of the keys. The caller then notifies observers. Cost: for each place, a
   /// look at its files (`ProfileReading.state`). The writer's thread calls it.
-  /// - Parameter places: the places to look at, as far as they have been asked for; nil: all.
+  /// - Parameter places: the places to look at, as far as they have been asked for; nil means all.
   public func refreshAdditions(of places: Set<Place>? = nil) {
     let asking = askingLater
     let all = state.withLock { $0.additions.all }
@@ -88,7 +88,7 @@ extension Lists {
     }
   }
 
-  /// When the first of the profiles ends; nil: none ends. The largest time where profiles have
+  /// When the first of the profiles ends; nil if none ends. The largest time where profiles have
   /// ended: they count again if the clock is set back.
   public var profilesEnd: Timestamp? {
     state.withLock { state in

@@ -74,7 +74,7 @@ extension Lists {
     state.withLock { $0.domains.has(domain, in: places) }
   }
 
-  /// Why the last rewrite, or the last look at the list, failed; nil: it did not, or the list has
+  /// Why the last rewrite, or the last look at the list, failed; nil if it did not, or the list has
   /// never been read.
   public func failure(at location: Location) -> EngineError? {
     state.withLock { state in
@@ -123,7 +123,7 @@ extension Lists {
 
   /// Forgets the values that keys had before changes, and what requests did, once they are more than
   /// ten seconds old.
-  /// - Returns: when there is more to forget; nil: not before the next change.
+  /// - Returns: when there is more to forget; nil means not before the next change.
   public func forgetOld(_ now: Instant) -> Instant? {
     state.withLock { state in
       let requests = state.requests.forgetOld(now, most: 10_000)

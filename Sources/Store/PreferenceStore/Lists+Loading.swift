@@ -64,7 +64,7 @@ extension Lists {
 
   /// Reads the location and adopts it, unless a list appears meanwhile.
   /// - Parameter before: `StoreState.Directories.appearances` when the location had no list, which
-  ///   is not looked for again while that is the count; nil: it has one.
+  ///   is not looked for again while that is the count; nil if it has one.
   /// - Returns: whether it was adopted; if not, it must be read again.
   private func adopt(
     _ location: Location, ifAbsentSince before: Int?
@@ -251,11 +251,11 @@ extension Lists {
     } catch {
       reason = "\(file.path): \(error)"
     }
-    log("\(location.domain): the schema counts as none: \(reason)")
+    log("\(location.domain): this schema is ignored: \(reason)")
     return ListFile.Contents(values: .decoded([:]), format: .xml, identity: identity)
   }
 
-  /// What a schema of GSettings says of the domain; nil: none describes it.
+  /// What a schema of GSettings says of the domain; nil if none describes it.
   private func machineSchema(of domain: DomainName) -> LocationSnapshot.Base? {
     guard let values = machineSchemas.manifest(of: domain) else { return nil }
     var base = LocationSnapshot.Base()
@@ -382,7 +382,7 @@ extension StoreState {
 }
 
 extension Changeset.Item {
-  /// An edit, with what it replaces in the snapshot; nil: it changes nothing there.
+  /// An edit, with what it replaces in the snapshot; nil if it changes nothing there.
   fileprivate init?(_ edit: Edit, on snapshot: LocationSnapshot, _ location: Location) {
     let old = edit.key.flatMap { snapshot.entry($0) }
     guard edit.effective(on: old, exists: snapshot.exists) != nil else { return nil }

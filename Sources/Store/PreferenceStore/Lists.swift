@@ -24,7 +24,7 @@ public final class Lists: Sendable {
   /// Whether every change is refused. Such a store takes no lock and writes neither journal nor
   /// state.
   let isReadOnly: Bool
-  /// Reads configuration profiles; nil: there are none.
+  /// Reads configuration profiles; nil if there are none.
   let profiles: (any ProfileReading)?
   let fragments: FragmentReader
   /// The schemas of domains that have no list of their own.
@@ -36,7 +36,7 @@ public final class Lists: Sendable {
   let state: Mutex<StoreState>
   /// The number of the last change, the state's own.
   let changeNumber: ChangeNumber
-  /// The lists as they were last read or written; nil: there is no history.
+  /// The lists as they were last read or written; nil if there is no history.
   let seen: SeenLists?
   let log: @Sendable (LogLine) -> Void
   /// Whether the user's directory of lists was there at any look.

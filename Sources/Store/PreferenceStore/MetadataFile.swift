@@ -16,14 +16,14 @@ struct MetadataFile {
   let path: String
 
   struct Contents {
-    /// The state of the list that this file was written for; nil: there was no list.
+    /// The state of the list that this file was written for; nil if there was no list.
     var identity: FileIdentity?
     /// The modification time of keys that have none of their own.
     var modified: Timestamp
     var keys: [Key: Metadata]
     /// `LocationSnapshot.made`.
     var made: Timestamp?
-    /// `ListOwners`; nil: there is nothing to keep.
+    /// `ListOwners`; nil if there is nothing to keep.
     var owners: Value?
   }
 

@@ -5,9 +5,9 @@ import PropertyList
 public struct PendingNotice: Sendable {
   /// What changed.
   public private(set) var changeset: Changeset
-  /// The author of the change; nil: another program changed the list itself.
+  /// The author of the change; nil if another program changed the list itself.
   public let author: Author?
-  /// The client's request that it carries out; nil: it is no client's.
+  /// The client's request that it carries out; nil if it is no client's.
   public let origin: Origin?
   /// What the history says of who made it.
   let source: ChangeSource
@@ -26,7 +26,7 @@ public struct PendingNotice: Sendable {
 }
 
 extension Lists {
-  /// Removes the next change from the queue and returns it; nil: the queue is empty. Changes come
+  /// Removes the next change from the queue and returns it; nil if the queue is empty. Changes come
   /// in the order in which they took effect. The caller notifies observers of one before it takes
   /// the next.
   public func removeNextNotice() -> PendingNotice? {

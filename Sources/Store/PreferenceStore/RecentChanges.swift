@@ -9,7 +9,7 @@ import SystemCalls
 /// a stale copy that has one of these values then counts as a change by that program.
 struct RecentChanges: Sendable {
   fileprivate struct Before: Sendable {
-    /// The value before the change; nil: the key was not there.
+    /// The value before the change; nil if the key was not there.
     var value: Value?
     var time: Instant
   }
@@ -97,7 +97,7 @@ struct RecentChanges: Sendable {
   /// Milliseconds for which the values are kept.
   static let duration: Int64 = 10_000
 
-  /// When everything that is kept will be too old; nil: nothing is kept.
+  /// When everything that is kept will be too old; nil if nothing is kept.
   var deadline: Instant? {
     entries.values.compactMap(\.last?.time).max()?.advanced(milliseconds: Self.duration)
   }

@@ -8,7 +8,7 @@ import SystemCalls
 /// there and keeps it for some ten seconds, twice as long as a client waits for an answer (4 s for
 /// a mount's).
 struct Requests: Sendable {
-  private struct Request: Sendable {
+  private struct Entry: Sendable {
     var changeset: Changeset
     /// The number of the record in the journal.
     var sequence: UInt64
@@ -24,9 +24,9 @@ struct Requests: Sendable {
 
   /// The requests whose answers the clients may not have. They are few: the writer looks at all of
   /// them in each of its rounds.
-  private var open: [Origin: Request] = [:]
+  private var open: [Origin: Entry] = [:]
   /// Those whose answers the clients have.
-  private var answered: [Origin: Request] = [:]
+  private var answered: [Origin: Entry] = [:]
   private var ordered: [UInt64: Progress] = [:]
   /// The noted requests, in the order in which they are forgotten.
   private var ages: [(origin: Origin, until: Instant)] = []
@@ -51,7 +51,7 @@ struct Requests: Sendable {
     let now = Instant.now
     _ = forgetOld(now, most: Self.mostForgotten)
     let until = now.advanced(milliseconds: milliseconds)
-    open[origin] = Request(
+    open[origin] = Entry(
       changeset: changeset.withoutValuesBefore, sequence: sequence, keptUntil: until)
     ages.append((origin, until))
     noteProgress(origin)
@@ -64,7 +64,7 @@ struct Requests: Sendable {
   /// Forgets requests that were noted ten seconds ago. Until then even an answered one is kept: a
   /// client whose connection was cut may repeat it.
   /// - Parameter most: how many are forgotten at most.
-  /// - Returns: when there is more to forget; nil: nothing is kept.
+  /// - Returns: when there is more to forget; nil if nothing is kept.
   mutating func forgetOld(_ now: Instant, most: Int) -> Instant? {
     let end = min(ages.count, forgotten + most)
     while forgotten < end, ages[forgotten].until <= now {
@@ -111,7 +111,7 @@ struct Requests: Sendable {
       milliseconds: origin.isInheritable ? Self.inheritancePatience : Self.patience)
   }
 
-  /// What the request changed, if it has been carried out; nil: it has not. Of an ordered request
+  /// What the request changed, if it has been carried out; nil if it has not. Of an ordered request
   /// that was forgotten only this is known: the changeset is empty.
   func changeset(_ origin: Origin) -> Changeset? {
     if let known = open[origin] ?? answered[origin] { return known.changeset }
@@ -129,7 +129,7 @@ struct Requests: Sendable {
     answered[origin] = request
   }
 
-  /// When the first of the unanswered requests is no longer kept; nil: there is none.
+  /// When the first of the unanswered requests is no longer kept; nil if there is none.
   func endOfPatience(_ now: Instant) -> Instant? {
     open.values.lazy.map(\.keptUntil).filter { $0 > now }.min()
   }
@@ -140,12 +140,12 @@ struct Requests: Sendable {
       .map { ($0.key, $0.value.changeset.withoutValues) }
   }
 
-  /// The record of an unanswered request is a different one now.
+  /// Sets the number of the record of a request that was appended again.
   mutating func renumber(_ origin: Origin, _ sequence: UInt64) {
     open[origin]?.sequence = sequence
   }
 
-  /// The number of the first record that the journal must keep for a request; nil: none.
+  /// The number of the first record that the journal must keep for a request; nil means none.
   func oldestUnanswered(_ now: Instant) -> UInt64? {
     open.values.lazy.filter { $0.keptUntil > now }.map(\.sequence).min()
   }

@@ -24,7 +24,7 @@ final class SeenLists: Sendable {
   struct Look: Sendable {
     let location: Location
     let values: ListValues
-    /// nil: there is no list.
+    /// nil if there is no list.
     let identity: FileIdentity?
     /// Whether this owner has read it for the first time, and no owner has written it as it is:
     /// what differs from the file was changed by others while there was no owner.

@@ -20,7 +20,7 @@ extension Store {
   ///   - origin: the client's request that this carries out. Its record stays in the journal until
   ///     the client has its answer. The caller has asked `outcome(of:)` whether it is a repetition.
   ///   - source: what the history says of who made the change.
-  ///   - deadline: when who asked no longer waits; nil: never.
+  ///   - deadline: when who asked no longer waits; nil means never.
   /// - Returns: what changed, and whether the writer has more to do now: a list that had every
   ///   change lacks one, or the history does.
   public func commit(
@@ -75,7 +75,7 @@ extension Store {
     return created
   }
 
-  /// What a client's request changed, if it has been carried out; nil: it has not.
+  /// What a client's request changed, if it has been carried out; nil if it has not.
   public func outcome(of origin: Origin) -> Changeset? {
     lists.state.withLock { $0.requests.changeset(origin) }
   }
@@ -204,8 +204,8 @@ extension Store {
   /// Whether there are replayed changes for lists that have not been read yet.
   public var hasPending: Bool { lists.state.withLock { !$0.pending.isEmpty } }
 
-  /// Why a store that is only read cannot save what its journal alone has of the location (nil: of
-  /// any); nil: the lists have everything.
+  /// Why a store that is only read cannot save what its journal alone has of the location (nil
+  /// means of any); nil if the lists have everything.
   public func savingObstacle(_ location: Location?) -> EngineError? {
     let lacking = lists.state.withLock { state in
       (Array(state.pending.keys) + state.domains.unsaved.keys)

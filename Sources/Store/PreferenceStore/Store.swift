@@ -60,7 +60,7 @@ public final class Store: Sendable {
   /// Throws `.owned` when another process holds the lock, `.system` when the state directory cannot
   /// be used. With `readOnly` no lock is taken; changes that only the journal has are shown too.
   /// - Parameters:
-  ///   - profiles: reads the configuration profiles of managed places; nil: there are none.
+  ///   - profiles: reads the configuration profiles of managed places; nil if there are none.
   ///   - keepsHistory: whether changes are kept in the history, if the store is not only read.
   public init(
     _ layout: StoreLayout, profiles: (any ProfileReading)? = nil, readOnly: Bool = false,
@@ -97,7 +97,7 @@ public final class Store: Sendable {
     do throws(SystemError) {
       return try Journal.read(layout.stateDirectory, keepsDamaged: !readOnly, report: log)
     } catch  where readOnly && error.errno == .permissionDenied {
-      log("changes that only the journal has are not shown: \(error)")
+      log("the journal cannot be read; changes in it are not shown: \(error)")
       return Journal.Replay()
     }
   }
@@ -173,7 +173,7 @@ public final class Store: Sendable {
     guard isJournalGone || isLockGone else { return }
     try lists.requireHome()
     if isLockGone, let other = try lock.reacquire() {
-      lists.log("another process may own the store too: \(other)")
+      lists.log("a second process may be writing this store: \(other)")
     }
     if isJournalGone {
       try lists.state.withLock { state throws(SystemError) in try state.restartJournal(layout) }

@@ -10,7 +10,7 @@ import SystemCalls
 /// Threads: any thread may call. Locks: `descriptor`, for a moment, with no other lock of the store.
 final class StoreLock: Sendable {
   private let layout: StoreLayout
-  /// nil: another process took the lock in a new state directory.
+  /// nil if another process took the lock in a new state directory.
   private let descriptor: Mutex<SharedDescriptor?>
 
   /// Takes the lock: see `acquire`.
@@ -25,7 +25,7 @@ final class StoreLock: Sendable {
     try Files.makeDirectories(layout.stateDirectory, mode: 0o700)
     let path = layout.stateDirectory + "/lock"
     let lock = try Descriptor(opening: path, O_RDWR | O_CREAT)
-    guard try take(lock) else {
+    guard try acquire(lock) else {
       let owner = String(decoding: try lock.readToEnd(limit: 64), as: UTF8.self)
       throw SystemError(
         "lock",
@@ -45,7 +45,7 @@ final class StoreLock: Sendable {
 
   /// Takes the lock, or tries it again after a millisecond: a process that asks whether the store
   /// is owned (`isOwned`) has the lock for a moment.
-  private static func take(_ lock: borrowing Descriptor) throws(SystemError) -> Bool {
+  private static func acquire(_ lock: borrowing Descriptor) throws(SystemError) -> Bool {
     if try lock.lockExclusively(waiting: false) { return true }
     Instant.sleep(milliseconds: 1)
     return try lock.lockExclusively(waiting: false)
@@ -65,7 +65,7 @@ final class StoreLock: Sendable {
   func unlock() { descriptor.withLock { $0?.value.unlock() } }
 
   /// Takes the lock in a new state directory.
-  /// - Returns: why another process owns the store too; nil: it does not.
+  /// - Returns: why another process owns the store too; nil if it does not.
   func reacquire() throws(SystemError) -> SystemError? {
     do throws(SystemError) {
       let taken = SharedDescriptor(try Self.acquire(layout))

@@ -9,11 +9,11 @@ struct LocationState: Sendable {
   var format = Format.binary
   /// Whether the list may have keys whose values cannot be read.
   var hidesValues = false
-  /// The state of the list that `snapshot.base` was read from or written to; nil: no list.
+  /// The state of the list that `snapshot.base` was read from or written to; nil means no list.
   var identity: FileIdentity?
   /// The number of the last journal record about this location.
   var lastEdit: UInt64 = 0
-  /// Since when the list has lacked a change; nil: it has all of them.
+  /// Since when the list has lacked a change; nil if it has all of them.
   var unsavedSince: Instant?
   /// The number of the first journal record that the list may lack, where `unsavedSince` is set.
   var firstUnsaved: UInt64 = 0
@@ -24,14 +24,14 @@ struct LocationState: Sendable {
   /// What is known of the list's owners, where there are several.
   var owners = ListOwners()
   /// When the list, which had keys, was found without a byte: another program may be about to
-  /// write it anew. nil: it has contents since, or never had.
+  /// write it anew. Is nil if it has contents since, or never had.
   var emptied: Instant?
-  /// Why the last rewrite, or the last look at the list, failed; nil: it did not.
+  /// Why the last rewrite, or the last look at the list, failed; nil if it did not.
   var failure: EngineError?
 }
 
 extension LocationState {
-  /// Notes what the list's file is, beside its values; nil: there is none.
+  /// Notes what the list's file is, beside its values; nil if there is none.
   mutating func noteFile(of list: ListFile.Contents?) {
     identity = list?.identity
     size = Int(list?.identity.size ?? 0)
@@ -68,7 +68,7 @@ struct StoreState {
   struct Pending: Sendable {
     var sequence: UInt64
     var time: Timestamp
-    /// Who made the change; nil: it is not known.
+    /// Who made the change; nil if it is not known.
     var source: ChangeSource?
     var edit: Edit
   }
@@ -77,7 +77,7 @@ struct StoreState {
   struct JournalUpkeep {
     /// Bytes of the journal after the last `renewStuckRecords`.
     var renewedSize = 0
-    /// When records that are kept for unanswered requests may go; nil: none is kept for one.
+    /// When records that are kept for unanswered requests may go; nil if none is kept for one.
     var releaseAt: Instant?
     /// Whether records of rewritten lists were released since that was last made durable, and
     /// whether files of the journal were removed.
@@ -95,7 +95,7 @@ struct StoreState {
     /// Directories that were searched for the temporary files of crashed rewrites.
     var tidied: Set<String> = []
 
-    /// Whether there was a list at the location; nil: it is not known.
+    /// Whether there was a list at the location; nil if it is not known.
     func had(_ location: Location) -> Bool? {
       existing[location.place].map { $0.contains(location.domain) }
     }
@@ -123,7 +123,7 @@ struct StoreState {
   var upkeep = JournalUpkeep()
   /// The time of the last change; the next one's is later.
   var lastTime = Timestamp(nanoseconds: 0)
-  /// When `forgetOld` has something to do; nil: not before the next change.
+  /// When `forgetOld` has something to do; nil means not before the next change.
   var forgetAt: Instant?
   /// Changes that the history does not have yet.
   var history = HistoryQueue()
@@ -189,7 +189,7 @@ extension StoreState {
     return (mounts, 0)
   }
 
-  /// The number of the first record that a list lacks; nil: none does.
+  /// The number of the first record that a list lacks; nil if none does.
   var oldestUnsaved: UInt64? {
     let unsaved = domains.unsaved.values.lazy.map(\.first).min()
     return [unsaved, pending.values.lazy.compactMap { $0.first?.sequence }.min()]

@@ -30,12 +30,12 @@ import Testing
     let (isBound, mayEnd) = (try Wakeup(), try Wakeup())
     let thread = try WorkerThread(name: "test-keeper") {
       number.bindToThread()
-      isBound.ring()
+      isBound.signal()
       mayEnd.wait(until: Instant.now.advanced(milliseconds: 10_000))
     }
     isBound.wait(until: Instant.now.advanced(milliseconds: 10_000))
     #expect(reader.isKept && number.isKept)
-    mayEnd.ring()
+    mayEnd.signal()
     thread.join()
     #expect(!reader.isKept && !number.isKept && reader.value == 7)
   }

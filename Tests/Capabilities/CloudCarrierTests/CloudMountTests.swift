@@ -86,7 +86,8 @@ func withMachines(
     }
   }
 
-  @Test("both change a key while the server is down: the later wins everywhere, the loser is kept")
+  @Test(
+    "both change a key while the server is down: the later wins everywhere, the replaced is kept")
   func conflict() throws {
     try withMachines { machines in
       let (here, there) = (machines.here, machines.there)

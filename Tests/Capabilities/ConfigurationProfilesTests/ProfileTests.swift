@@ -279,8 +279,8 @@ import Testing
       #expect(try refusal("Both.sha1").contains("SHA-1"))
       #expect(try refusal("Both.md5").contains("MD5"))
       #expect(try refusal("Server.sha256").contains("servers of TLS"))
-      #expect(try refusal("Small.sha256").contains("signature does not hold"))
-      #expect(try refusal("Old.sha256").contains("signature does not hold"))
+      #expect(try refusal("Small.sha256").contains("signature is not valid"))
+      #expect(try refusal("Old.sha256").contains("signature is not valid"))
       #expect(try refusal("Bare.sha256") == "", "the signer's certificate is known")
       // Several certificates in one file.
       sandbox.shell(
@@ -319,7 +319,7 @@ import Testing
         Issue.record("a changed profile counts")
         return
       }
-      #expect(why.contains("its signature does not hold"))
+      #expect(why.contains("its signature is not valid"))
       // A change anywhere is refused, or changes nothing that counts (an unsigned attribute).
       for index in stride(from: 0, to: bytes.count, by: 37) {
         changed = bytes

@@ -46,7 +46,7 @@ import Testing
       right.run()
       left.run()
       #expect(left.values == [Self.key: 3] && left.error == nil)
-      #expect(left.losers.isEmpty && right.losers.isEmpty)
+      #expect(left.replacedValues.isEmpty && right.replacedValues.isEmpty)
       #expect(left.machine.state.pending.isEmpty && right.machine.state.pending.isEmpty)
       try #expect(Self.files(path).count == 2)
     }
@@ -70,11 +70,11 @@ import Testing
       left.run()
       right.run()
       #expect(left.values[Self.key] == "second" && right.values[Self.key] == "second")
-      #expect(left.losers == ["first"] && right.losers == [])
+      #expect(left.replacedValues == ["first"] && right.replacedValues == [])
       // It is logged once, also after a restart.
       left.begin()
       left.run()
-      #expect(left.losers == ["first"])
+      #expect(left.replacedValues == ["first"])
     }
   }
 
@@ -93,7 +93,7 @@ import Testing
       }
       try Self.copy(right, to: left.path)
       left.run()
-      #expect(left.values[Self.key] == 5 && left.losers == [])
+      #expect(left.values[Self.key] == 5 && left.replacedValues == [])
     }
   }
 
@@ -111,7 +111,7 @@ import Testing
       left.run()
       right.run()
       #expect(left.values[Self.key] == 20 && right.values[Self.key] == 20)
-      #expect(left.losers == [] && right.losers == [])
+      #expect(left.replacedValues == [] && right.replacedValues == [])
       try #expect(Self.files(path).count == 2, "it goes on with its file")
     }
   }

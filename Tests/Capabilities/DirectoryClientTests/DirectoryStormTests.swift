@@ -71,7 +71,7 @@ import Testing
       #expect(host.values == hosts[0].values && host.error == nil)
       #expect(host.machine.state.pending.isEmpty)
     }
-    let last = Array(hosts[0].values.values) + hosts.flatMap(\.losers)
+    let last = Array(hosts[0].values.values) + hosts.flatMap(\.replacedValues)
     var found = Set(last.compactMap { Self.number($0) })
     var rest = Array(found)
     while let value = rest.popLast() {

@@ -69,7 +69,7 @@ final class TestHost {
   var ownFile: String { "\(path)/\(HostFileName.name(of: file.host))" }
 
   /// The values that lost here.
-  var losers: [Value] { machine.state.losers.compactMap(\.value) }
+  var replacedValues: [Value] { machine.state.replacedValues.compactMap(\.value) }
 
   /// Begins as a new process does. What an earlier one was doing is forgotten.
   func begin() {

@@ -75,7 +75,7 @@ import Testing
       .listed([Self.key: .init(Self.record("theirs", 1), revision: 3)], revision: 7, account: "a"),
       wall: 902)
     #expect(actions == [.edit([Self.key: "theirs"]), .watch(from: 8)])
-    #expect(machine.state.losers.map(\.value) == ["local"])
+    #expect(machine.state.replacedValues.map(\.value) == ["local"])
     #expect(machine.state.pending.isEmpty)
   }
 
@@ -107,11 +107,11 @@ import Testing
     #expect(actions.contains(.drawName))
     if time < 20 {
       #expect(copy.state.value(Self.key) == "original" && Self.pushes(actions).isEmpty)
-      #expect(copy.state.losers.map(\.value) == ["copy"])
+      #expect(copy.state.replacedValues.map(\.value) == ["copy"])
     } else {
       let answer = Self.pushes(actions)
       #expect(answer.map(\.record.value) == ["copy"] && answer.map(\.revision) == [6])
-      #expect(copy.state.losers.map(\.value) == ["original"])
+      #expect(copy.state.replacedValues.map(\.value) == ["original"])
       let heard = original.handle(.changed([Self.key: answer[0].record], revision: 7), wall: 42)
       #expect(heard == [.edit([Self.key: "copy"]), .drawName])
     }
@@ -128,7 +128,7 @@ import Testing
     let first = CloudState.Known(pushed[0].record, revision: 6)
     let actions = machine.handle(.listed([Self.key: first], revision: 6, account: "a"), wall: 12)
     #expect(Self.pushes(actions).map(\.record.value) == [2])
-    #expect(machine.state.losers.isEmpty && !actions.contains(.drawName))
+    #expect(machine.state.replacedValues.isEmpty && !actions.contains(.drawName))
   }
 
   @Test("a record that cannot be read is left alone, and holds up no other key")
@@ -174,7 +174,7 @@ import Testing
     let actions = machine.handle(
       .listed([Self.key: removal], revision: 7, account: "a"), wall: 12)
     #expect(actions == [.edit([Self.key: nil]), .watch(from: 8)])
-    #expect(machine.state.losers.map(\.value) == ["local"])
+    #expect(machine.state.replacedValues.map(\.value) == ["local"])
   }
 
   @Test("a removal that was made long ago is kept for 30 days from when it reaches the server")
@@ -217,7 +217,7 @@ import Testing
       wall: 5)
     let edit: [CloudKey: Value?] = [Self.key: nil, theirs: "bob", CloudKey("d", "Unsent"): nil]
     #expect(actions.first == .edit(edit))
-    #expect(machine.state.losers.map(\.value) == [1])
+    #expect(machine.state.replacedValues.map(\.value) == [1])
   }
 
   @Test("the keys of one change are one push, compared with what is known")
@@ -237,7 +237,7 @@ import Testing
     #expect(next.count == 1 && machine.state.known[Self.key]?.revision == 6)
   }
 
-  @Test("the later stamp wins a refused push, and the loser is in the log", arguments: [5, 50])
+  @Test("the later stamp wins a refused push, and the replaced is in the log", arguments: [5, 50])
   func refused(_ theirs: Int64) {
     var machine = Self.connected()
     _ = machine.handle(.set([Self.key: "ours"]), wall: 20)
@@ -246,14 +246,14 @@ import Testing
     )
     if theirs > 20 {
       #expect(actions == [.edit([Self.key: "theirs"])])
-      #expect(machine.state.losers.map(\.value) == ["ours"])
+      #expect(machine.state.replacedValues.map(\.value) == ["ours"])
     } else {
       guard case .push(let pushes)? = actions.first else {
         Issue.record("no push: \(actions)")
         return
       }
       #expect(pushes.map(\.revision) == [6])
-      #expect(machine.state.losers.map(\.value) == ["theirs"])
+      #expect(machine.state.replacedValues.map(\.value) == ["theirs"])
     }
   }
 
@@ -441,7 +441,7 @@ import Testing
       ([Stamp(milliseconds: 9, counter: 0, host: "third")], [1]),
       ([Stamp(milliseconds: 12, counter: 0, host: "fourth")], [1]),
     ] as [([Stamp]?, [Value])])
-  func ancestors(_ ancestors: [Stamp]?, _ losers: [Value]) {
+  func ancestors(_ ancestors: [Stamp]?, _ replacedValues: [Value]) {
     var machine = Self.connected([Self.key: .init(Self.record(1, 10, "third"), revision: 4)])
     let record = CloudRecord(
       value: 2, stamp: Stamp(milliseconds: 20, counter: 0, host: "other"), replaced: nil,
@@ -449,7 +449,7 @@ import Testing
     #expect(CloudRecord(record.bytes) == record)
     _ = machine.handle(.changed([Self.key: record], revision: 6), wall: 30)
     #expect(machine.state.value(Self.key) == 2)
-    #expect(machine.state.losers.map(\.value) == losers)
+    #expect(machine.state.replacedValues.map(\.value) == replacedValues)
   }
 
   @Test("an edit that comes back through the watch is no edit")
@@ -462,7 +462,7 @@ import Testing
     }
     #expect(machine.handle(.changed([Self.key: pushes[0].record], revision: 6), wall: 11) == [])
     #expect(machine.handle(.pushed(revision: 6), wall: 12) == [])
-    #expect(machine.state.pending.isEmpty && machine.state.losers.isEmpty)
+    #expect(machine.state.pending.isEmpty && machine.state.replacedValues.isEmpty)
   }
 
   @Test("a state and a record come back from their bytes; other bytes are refused")
@@ -472,7 +472,7 @@ import Testing
     _ = machine.handle(
       .refused([Self.key: .init(Self.record("won", 99), revision: 6)], revision: 6), wall: 21)
     let state = machine.state
-    #expect(state.losers.count == 1 && state.pending.count == 1)
+    #expect(state.replacedValues.count == 1 && state.pending.count == 1)
     #expect(CloudState(state.saved, host: "here") == state)
     #expect(CloudState(state.saved, host: "copy").pending == state.pending)
     let broken = SavedCloud()

@@ -253,7 +253,7 @@ struct World {
   }
 
   func check(_ seed: Int) {
-    let losers = hosts.flatMap(\.machine.state.losers)
+    let replacedValues = hosts.flatMap(\.machine.state.replacedValues)
     for key in keys {
       let value = server.records[key]?.record.value
       for host in hosts {
@@ -269,14 +269,14 @@ struct World {
         }) {
           continue
         }
-        let isLoser = losers.contains {
+        let wasKept = replacedValues.contains {
           $0.key == key && $0.value == set.value
             && Self.maker($0.stamp) == Self.maker(set.stamp)
         }
         let isReplaced = acknowledged[(index + 1)...].contains {
           $0.key == key && Self.maker($0.stamp) == Self.maker(set.stamp)
         }
-        #expect(isLoser || isReplaced, "seed \(seed), \(key) \(set)")
+        #expect(wasKept || isReplaced, "seed \(seed), \(key) \(set)")
       }
       // A record that was replaced by a host that did not know of it is in the log.
       for (old, new) in zip(sets, sets.dropFirst())
@@ -286,7 +286,7 @@ struct World {
           let host = hosts.first(where: { Self.maker($0.machine.state.clock.latest) == maker }),
           let knew = host.knew[key]?[new.stamp], knew != old.stamp, old.value != new.value
         else { continue }
-        let isLogged = losers.contains { $0.key == key && $0.stamp == old.stamp }
+        let isLogged = replacedValues.contains { $0.key == key && $0.stamp == old.stamp }
         #expect(isLogged, "seed \(seed), \(key): \(old.stamp) was replaced unknown")
       }
     }
@@ -299,7 +299,7 @@ extension CloudState {
     var saved = SavedCloud()
     saved.header = header
     for key in Set(known.keys).union(pending.keys) { saved.entries[key] = entry(key) }
-    for loser in losers { saved.losers[loser.number] = loser.saved }
+    for replaced in replacedValues { saved.replacedValues[replaced.number] = replaced.saved }
     return saved
   }
 }

@@ -300,7 +300,7 @@ import Testing
     #expect(settings.keeps(key, of: domain) == isKept)
   }
 
-  /// Values, and what is shown of them; nil: nothing is kept.
+  /// Values, and what is shown of them; nil if nothing is kept.
   static let members: [(key: Key, value: Value, shown: Value?)] = [
     ("askForPasswordDelay", 5, 5), ("AutoFillPasswords", false, false), ("TokenDate", 1.5, 1.5),
     ("Secrets", .date(AbsoluteTime(seconds: 0)), .date(AbsoluteTime(seconds: 0))),

@@ -6,7 +6,7 @@ import Testing
 @testable import PreferenceSchemas
 
 @Suite("Preference interfaces") struct SettingsBundlesTests {
-  /// A specifier, and what becomes of it: the rule of its key; nil: it is no key.
+  /// A specifier, and what becomes of it: the rule of its key; nil if it is no key.
   static let specifiers: [(name: String, specifier: String, rule: String?)] = [
     ("slider", "Type = PSSliderSpecifier; Key = K;", "real"),
     ("text", "Type = PSTextFieldSpecifier; Key = K; DefaultValue = ada;", "string, default ada"),

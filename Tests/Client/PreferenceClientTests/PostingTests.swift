@@ -143,8 +143,8 @@ private let user = Location(.user, "d")
     #expect(Instant.now < start.advanced(milliseconds: 5000))
   }
 
-  private func request(_ serial: UInt64, _ intent: Intent) -> PostedChanges.Request {
-    PostedChanges.Request(serial: serial, intents: [intent], author: author) { _ in }
+  private func request(_ serial: UInt64, _ intent: Intent) -> PostedChanges.Posted {
+    PostedChanges.Posted(serial: serial, intents: [intent], author: author) { _ in }
   }
 
   @Test("the refusal of a posted change is told, and readers have the value that stays")

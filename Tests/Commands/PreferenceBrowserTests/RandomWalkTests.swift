@@ -76,7 +76,7 @@ import Testing
     ].randomElement(using: &numbers) ?? .refused("no")
   }
 
-  /// What does not hold; nil: all does.
+  /// What does not hold; nil if all does.
   private static func problem(
     of state: BrowserState, _ before: BrowserState, _ event: Event, draws: Bool
   ) -> String? {

@@ -2,7 +2,7 @@ import Testing
 
 @testable import FUSEDriver
 
-/// Up to which change the notifier's two threads have settled entries.
+/// Up to which change the invalidator's two threads have settled entries.
 @Suite("Settled entries") struct SettledEntriesTests {
   @Test("entries are settled when both threads have done their part, and nothing takes that back")
   func both() {

@@ -52,7 +52,7 @@ import Testing
         schema g: it cannot be read and does not count; `lint FILE` says why
         [1]
         1
-        The schema of the domain g cannot be read; lint FILE says why
+        The schema of the domain g cannot be read; prefs lint FILE says why
         empty.json:
 
         """)

@@ -547,7 +547,7 @@ import Testing
       let odd = sandbox.root + "/a\\,dev,b"
       sandbox.shell("mkdir '\(odd)'")
       let mount = try Mount(sandbox, ["-o", "attr_timeout=1,kernel_cache,store=\(sandbox.config)"])
-      #expect(mount.log.contains("without effect here: -o attr_timeout,kernel_cache"))
+      #expect(mount.log.contains("ignored: -o attr_timeout,kernel_cache"))
       mount.unmount()
       sandbox.shell("$PREFSFS '\(odd)' $M")
       let line = sandbox.shell("grep \" $M \" /proc/self/mountinfo").output

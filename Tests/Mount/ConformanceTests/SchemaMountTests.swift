@@ -450,7 +450,7 @@ import Testing
 
           """, "\(outcome)")
       #expect(
-        sandbox.backgroundLog.components(separatedBy: "e: the schema counts as none").count == 7)
+        sandbox.backgroundLog.components(separatedBy: "e: this schema is ignored").count == 7)
     }
   }
 

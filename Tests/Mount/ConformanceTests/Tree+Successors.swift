@@ -29,8 +29,8 @@ extension Tree {
   /// removed.
   var hasSavedAll: Bool {
     let hidden = table.domains.flatMap { domain in
-      departures.keys(of: domain).map { KeyPath(domain: domain, key: $0) }
-    }.filter { !departures.isMovedAway($0) }
+      removedNames.keys(of: domain).map { KeyPath(domain: domain, key: $0) }
+    }.filter { !removedNames.isMovedAway($0) }
     return hidden.isEmpty && !table.nodes.values.contains(where: \.hasTextUnderWay)
   }
 }

@@ -21,7 +21,7 @@ final class TreeFiles: TestFiles {
   let places: LocalPlaces
   let engine: SearchEngine
   private(set) var tree: Tree
-  /// The saved state of the tree; nil: the tree is not replaced.
+  /// The saved state of the tree; nil if the tree is not replaced.
   private var records: [[UInt8]]?
   private var instant = SystemCalls.Instant(nanoseconds: 0)
   /// Deadlines come when the cases say so; the engine takes the time of day.

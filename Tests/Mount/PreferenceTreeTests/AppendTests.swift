@@ -15,9 +15,10 @@ import Testing
     var appended: [UInt8]
     /// The offsets in `appended` at which the kernel divides it.
     var parts: [Int]
-    /// Before which of the requests another program changes the key, from 1; nil: the last one.
+    /// Before which of the requests another program changes the key, from 1; nil means the last
+    /// one.
     var turn: Int?
-    /// The string that the other program sets; "+": it appends; nil: there is none.
+    /// The string that the other program sets; "+": it appends; nil if there is none.
     var meanwhile: String?
     var after: [UInt8]
 

@@ -66,7 +66,7 @@ import Testing
     return try tree.create(directory(tree), Array(name.utf8), flags, now: now).entry.node
   }
 
-  /// The errno of a refusal; nil: there was none.
+  /// The errno of a refusal; nil if there was none.
   private func refusal(_ body: () throws -> Void) -> Errno? {
     do { try body() } catch { return (error as? TreeError)?.errno }
     return nil

@@ -42,7 +42,7 @@ import Testing
     let key: String
     let before: [Step]
     let next: Step
-    /// The text afterwards; nil: the step is EIO, and the file shows the engine's value.
+    /// The text afterwards; nil if the step is EIO, and the file shows the engine's value.
     let text: String?
 
     init(_ name: String, _ key: String, _ before: [Step], _ next: Step, _ text: String?) {

@@ -10,33 +10,33 @@ import SystemCalls
 import Testing
 
 @Suite("ListReader") struct ListReaderTests {
-  /// Calls the body with a reader over the places of a store, and a bell that rings when a domain
-  /// was read.
+  /// Calls the body with a reader over the places of a store, and a wake-up that is signalled when
+  /// a domain was read.
   private func withReader(
     prepare: (Sandbox) -> Void = { _ in }, _ body: (ListReader, LocalPlaces, Wakeup) throws -> Void
   ) throws {
     try withPlaces(prepare: prepare) { (_, places: LocalPlaces) throws -> Void in
-      let (reader, bell) = (ListReader(places), try Wakeup())
-      reader.whenRead { bell.ring() }
-      try body(reader, places, bell)
+      let (reader, wakeup) = (ListReader(places), try Wakeup())
+      reader.whenRead { wakeup.signal() }
+      try body(reader, places, wakeup)
     }
   }
 
-  private func read(_ domain: DomainName, _ reader: ListReader, _ bell: Wakeup) {
+  private func read(_ domain: DomainName, _ reader: ListReader, _ wakeup: Wakeup) {
     let end = Instant.now.advanced(milliseconds: 5000)
     reader.read(domain)
     while !reader.isAtHand(domain), Instant.now < end {
-      bell.wait(until: end)
-      bell.clear()
+      wakeup.wait(until: end)
+      wakeup.clear()
     }
   }
 
   @Test("what was read stays at hand, also a domain and a global domain without most lists")
   func read() throws {
     try withReader(prepare: { $0.makeList($0.config + "/d.plist", "dict(K=1)") }) {
-      reader, places, bell in
+      reader, places, wakeup in
       #expect(!reader.isAtHand("d"))
-      read("d", reader, bell)
+      read("d", reader, wakeup)
       reader.forget()
       // No request waits for a thread any more.
       #expect(reader.isAtHand("d"))
@@ -86,18 +86,18 @@ import Testing
         END
         """)
     }
-    try withReader(prepare: prepare) { reader, places, bell in
+    try withReader(prepare: prepare) { reader, places, wakeup in
       let told = Mutex(0)
       reader.whenRead {
         told.withLock { $0 += 1 }
-        bell.ring()
+        wakeup.signal()
       }
       let user = (0..<500).map { Location(.user, DomainName("d\($0)")) }
       reader.read(user.map { ListReader.Need($0.domain, changing: [$0]) })
       let end = Instant.now.advanced(milliseconds: 5000)
       while told.withLock({ $0 < 4 }), Instant.now < end {
-        bell.wait(until: end)
-        bell.clear()
+        wakeup.wait(until: end)
+        wakeup.clear()
       }
       // Once for the absent ones and the global domain, and once for each of the two names and the
       // domain that only GSettings knows.
@@ -117,8 +117,8 @@ import Testing
 
   @Test("a domain that is not there is looked for again, and no list of it is kept")
   func missing() throws {
-    try withReader { reader, places, bell in
-      read("none", reader, bell)
+    try withReader { reader, places, wakeup in
+      read("none", reader, wakeup)
       let finding = reader.finding(Location(.user, "none"))
       #expect(finding != nil && finding?.modified == nil && finding?.error == nil)
       #expect(!places.isLoaded(Location(.user, "none")))
@@ -130,8 +130,8 @@ import Testing
 
   @Test("a list that cannot be read is a finding of its location alone, until it is forgotten")
   func unreadable() throws {
-    try withReader(prepare: { $0.shell("echo broken > $C/d.plist") }) { reader, _, bell in
-      read("d", reader, bell)
+    try withReader(prepare: { $0.shell("echo broken > $C/d.plist") }) { reader, _, wakeup in
+      read("d", reader, wakeup)
       #expect(reader.finding(Location(.user, "d"))?.error?.reason == .unreadable)
       #expect(reader.finding(Location(.host, "d"))?.error == nil)
       #expect(throws: EngineError.self) { try reader.refuse([.set("K", "d", 1, .unknown)]) }
@@ -147,9 +147,9 @@ import Testing
     try withPlaces(prepare: { $0.makeList($0.config + "/d.plist", "dict(K=1)") }) {
       (_, places: LocalPlaces) throws -> Void in
       let forgetful = ForgetfulPlaces(places)
-      let (reader, bell) = (ListReader(forgetful), try Wakeup())
-      reader.whenRead { bell.ring() }
-      read("d", reader, bell)
+      let (reader, wakeup) = (ListReader(forgetful), try Wakeup())
+      reader.whenRead { wakeup.signal() }
+      read("d", reader, wakeup)
       forgetful.hasForgotten.store(true, ordering: .relaxed)
       #expect(reader.finding(Location(.user, "d")) == nil)
       let engine = SearchEngine(places: forgetful, lists: reader)

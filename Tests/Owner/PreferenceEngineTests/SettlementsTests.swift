@@ -114,7 +114,7 @@ import Testing
     }
   }
 
-  /// Claims a name, and returns whether the mount has it; nil: that is not known yet.
+  /// Claims a name, and returns whether the mount has it; nil if that is not known yet.
   private func claim(
     _ author: Author, _ name: Key = "d/K", in settlements: Settlements? = nil
   ) -> () -> Bool? {

@@ -41,7 +41,7 @@ final class ServedStore: Sendable {
   }
 
   /// - Parameters:
-  ///   - number: the client's number in its origins; nil: a random one.
+  ///   - number: the client's number in its origins; nil means a random one.
   ///   - isBrief: whether it is a command that asks a few things and ends.
   ///   - hearsAll: whether it is told of every change, as one with a number is.
   func client(

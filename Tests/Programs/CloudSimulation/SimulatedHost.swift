@@ -19,7 +19,7 @@ final class SimulatedHost {
   private(set) var heard: Set<Int64> = []
   /// Milliseconds that its clock is ahead.
   private let skew: Int64
-  /// The password of the user `simulation` at the servers; nil: they ask for none.
+  /// The password of the user `simulation` at the servers; nil if they ask for none.
   private let password: String?
   let name: String
 

@@ -118,7 +118,7 @@ final class Storm {
     var (heard, logged): (Set<Int64>, Set<Int64>) = ([], [])
     for host in hosts {
       heard.formUnion(host.heard)
-      logged.formUnion(host.machine.state.losers.compactMap(\.value?.number))
+      logged.formUnion(host.machine.state.replacedValues.compactMap(\.value?.number))
     }
     let lost = acknowledged.enumerated().count { index, set in
       guard let value = set.value?.number, !heard.contains(value), !logged.contains(value) else {
@@ -129,7 +129,7 @@ final class Storm {
     if lost > 0 {
       fail("\(lost) acknowledged sets are neither on the server nor replaced nor in a log")
     }
-    line("acknowledged", "\(acknowledged.count) sets, \(logged.count) losers in logs")
+    line("acknowledged", "\(acknowledged.count) sets, \(logged.count) replacedValues in logs")
     return isGood
   }
 

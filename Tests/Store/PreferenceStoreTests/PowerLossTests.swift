@@ -127,7 +127,7 @@ private struct History {
     return disk
   }
 
-  /// Returns the disk with all operations but the one at `left`; nil: with all of them.
+  /// Returns the disk with all operations but the one at `left`; nil means with all of them.
   func disk(without left: Int?) -> Disk {
     var disk = base
     for place in operations.indices where place != left {

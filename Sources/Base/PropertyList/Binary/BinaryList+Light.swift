@@ -11,7 +11,8 @@ extension BinaryList {
   /// Reads the object, if it is a scalar, a short text or data, or a container of a few of them.
   /// Throws where `BinaryReader.object` throws; an object that is costly to decode is not looked at
   /// further.
-  /// - Returns: how many values it counts for (`BinaryReader.weight`); nil: it is costly to decode.
+  /// - Returns: how many values it counts for (`BinaryReader.weight`); nil if it is costly to
+  ///   decode.
   func lightWeight(at offset: Int) throws(FormatError) -> Int? {
     switch bytes[offset] >> 4 {
     case 0xA, 0xD: try containerWeight(at: offset)

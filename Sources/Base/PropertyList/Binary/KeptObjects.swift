@@ -29,7 +29,7 @@ struct KeptObjects {
   private var waiting: [Int] = []
 
   /// Nil where the objects overlap, so that together they are larger than the list. Cost: O(n log n).
-  /// - Parameter pairs: by the numbers of the list; nil: a number that is out of range.
+  /// - Parameter pairs: by the numbers of the list; nil means a number that is out of range.
   init?(_ list: BinaryList, _ pairs: [(key: Int?, value: Int?)]) {
     self.list = list
     numbers = [list.layout.top: 0]

@@ -155,7 +155,7 @@ extension BinaryList {
 // MARK: - Making one
 
 extension BinaryReader {
-  /// Reads the root's keys and values; nil: it is not worth packing.
+  /// Reads the root's keys and values; nil if it is not worth packing.
   fileprivate mutating func table(least: Int) throws(FormatError) -> PackedDictionary.Table? {
     let top = try list.offset(of: list.layout.top)
     guard list.bytes[top] >> 4 == 0xD else { return nil }

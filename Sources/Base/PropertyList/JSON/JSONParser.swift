@@ -23,7 +23,7 @@ struct JSONParser: TextParser {
   /// The first half of a surrogate pair, which waits for the second.
   var highSurrogate: UInt16?
   var numberScanner = RealScanner()
-  /// What `null` stands for; nil: it is refused.
+  /// What `null` stands for; nil if it is refused.
   let null: Value?
 
   /// Creates a parser that has received no text.

@@ -15,8 +15,8 @@ struct ContainerRecogniser: Sendable {
   private var candidates = Candidates.undecided
   /// The bytes so far, until they tell the format.
   private var head: [UInt8] = []
-  /// The kind that the text must have: an array or a dictionary; nil: it is the text of a new key,
-  /// and may have any.
+  /// The kind that the text must have: an array or a dictionary; nil if it is the text of a new
+  /// key, and may have any.
   private let kind: Kind?
   private static let binaryMark = Array("bplist0".utf8)
   private static let byteOrderMark: [UInt8] = [0xEF, 0xBB, 0xBF]
@@ -24,7 +24,7 @@ struct ContainerRecogniser: Sendable {
   /// The limits of JSON, with what `null` stands for.
   private let limits: Limits
 
-  /// - Parameter null: what `null` of JSON stands for; nil: it is refused.
+  /// - Parameter null: what `null` of JSON stands for; nil if it is refused.
   init(kind: Kind? = nil, null: Value? = nil) {
     var limits = Limits.text
     limits.null = null

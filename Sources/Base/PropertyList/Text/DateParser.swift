@@ -117,7 +117,7 @@ struct DateParser: ScalarScanner {
   /// Consumes a digit of a number with `width` digits, or the byte that must follow the number.
   /// - Parameters:
   ///   - range: the values that the number may have.
-  ///   - follower: the byte that must follow; nil: the next state begins right behind the number.
+  ///   - follower: the byte that must follow; nil if the next state begins right behind the number.
   ///   - next: the state behind the number and its follower.
   ///   - store: stores the number in the parser.
   private mutating func field(

@@ -44,7 +44,7 @@ public struct Limits: Sendable {
   public var count = 50_000_000
   /// How large the document may be, in bytes.
   public var size = 1 << 30
-  /// What `null` of JSON stands for, which property lists do not have; nil: it is refused.
+  /// What `null` of JSON stands for, which property lists do not have; nil if it is refused.
   public var null: Value?
 
   /// The defaults of the properties: a depth of 512, 50 million values and 1 GiB.

@@ -12,7 +12,7 @@ struct GSettingsDirectory: Sendable {
     let size: Int64
     let modified: Timestamp
 
-    /// The state of what is at the path; nil: nothing is, or it cannot be said.
+    /// The state of what is at the path; nil if nothing is, or it cannot be said.
     init?(_ path: String) {
       guard let status = (try? Files.status(path)) ?? nil else { return nil }
       (device, inode) = (UInt64(status.st_dev), UInt64(status.st_ino))
@@ -21,7 +21,7 @@ struct GSettingsDirectory: Sendable {
   }
 
   let path: String
-  /// The directory when its files were looked at; nil: there was none.
+  /// The directory when its files were looked at; nil if there was none.
   let stamp: Stamp?
   /// Whether each later change gives the directory another time: one of the same tick of the kernel's
   /// clock does not.

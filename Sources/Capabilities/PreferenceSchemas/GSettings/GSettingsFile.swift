@@ -6,7 +6,7 @@ struct GSettingsFile: Sendable {
   /// A schema of the file.
   struct Schema: Sendable {
     let id: String
-    /// The path of its keys; nil: it is relocatable, so that only a program knows where they are.
+    /// The path of its keys; nil if it is relocatable, so that only a program knows where they are.
     let path: String?
   }
 

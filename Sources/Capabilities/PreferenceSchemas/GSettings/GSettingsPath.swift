@@ -8,7 +8,7 @@ package enum GSettingsPath {
   /// The longest name that a domain can have, in bytes.
   private static let longest = 200
 
-  /// Returns the domain of a path, with or without slashes around it; nil: no domain can have the
+  /// Returns the domain of a path, with or without slashes around it; nil if no domain can have the
   /// name, e.g. of the root.
   package static func domain(of path: some StringProtocol) -> String? {
     let components = path.unicodeScalars.split(separator: "/").map { component -> String in
@@ -18,7 +18,7 @@ package enum GSettingsPath {
     return name.isEmpty || name.utf8.count > longest ? nil : name
   }
 
-  /// Returns the path of a domain, without slashes around it; nil: it is none of a path.
+  /// Returns the path of a domain, without slashes around it; nil if it is not a path's.
   package static func path(of domain: String) -> String? {
     let components = domain.split(separator: ".", omittingEmptySubsequences: false).map {
       String($0).replacing("%2E", with: ".").replacing("%25", with: "%")

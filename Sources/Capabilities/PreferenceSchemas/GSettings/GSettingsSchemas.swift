@@ -358,7 +358,7 @@ package struct GSettingsSchemas {
     }
   }
 
-  /// The default with that text; nil: it has none.
+  /// The default with that text; nil if it has none.
   private func fallback(
     _ text: String, _ type: String?, _ entry: ValueDictionary
   ) throws(Malformed) -> Value? {

@@ -42,7 +42,7 @@ package final class MachineSchemas: Sendable {
       }
     }
 
-    /// The domain with that name, or of the schema with that id; nil: there is none.
+    /// The domain with that name, or of the schema with that id; nil if there is none.
     func domain(_ name: DomainName) -> DomainName? {
       domains[name] == nil ? domainsOfIDs[name] : name
     }
@@ -82,7 +82,7 @@ package final class MachineSchemas: Sendable {
     index.domain(name) != nil || bundles.has(name)
   }
 
-  /// When the files of the domain's schemas last changed; nil: it has none.
+  /// When the files of the domain's schemas last changed; nil if it has none.
   package func modified(of name: DomainName) -> Timestamp? {
     if let modified = bundles.modified(of: name) { return modified }
     let index = index
@@ -91,8 +91,9 @@ package final class MachineSchemas: Sendable {
     }
   }
 
-  /// The manifest of a domain, or of the schema with that id; nil: there is none, or its file counts
-  /// as none. A schema that only has children has a manifest without keys. `prefs_path` in it is the path of the keys.
+  /// The manifest of a domain, or of the schema with that id; nil if there is none, or its file
+  /// counts as none. A schema that only has children has a manifest without keys. `prefs_path` in
+  /// it is the path of the keys.
   package func manifest(of name: DomainName) -> ValueDictionary? {
     if let manifest = bundles.manifest(of: name) { return manifest }
     let index = index
@@ -137,6 +138,6 @@ package final class MachineSchemas: Sendable {
       if state.reported.count >= 1000 { state.reported = [:] }
       return state.reported.updateValue(reason, forKey: path) != reason
     }
-    if isNew { log("\(path): it counts as no schema: \(reason)") }
+    if isNew { log("\(path): this schema is ignored: \(reason)") }
   }
 }

@@ -19,7 +19,7 @@ package struct SettingsBundles: Sendable {
 
   /// - Parameters:
   ///   - directories: the directories of schemas, the one that counts first.
-  ///   - languages: the languages of titles, the one that counts first; nil: those of the
+  ///   - languages: the languages of titles, the one that counts first; nil means those of the
   ///     environment, then English.
   package init(_ directories: [String], languages: [String]? = nil) {
     self.directories = directories
@@ -40,7 +40,7 @@ package struct SettingsBundles: Sendable {
   /// Whether the domain has a bundle. Cost: a stat(2) for each directory.
   package func has(_ domain: DomainName) -> Bool { bundle(of: domain) != nil }
 
-  /// When the first pane of the domain's bundle last changed; nil: it has none.
+  /// When the first pane of the domain's bundle last changed; nil if it has none.
   package func modified(of domain: DomainName) -> Timestamp? {
     guard let bundle = bundle(of: domain),
       let status = (try? Files.status("\(bundle)/\(Self.root).plist")) ?? nil
@@ -48,7 +48,7 @@ package struct SettingsBundles: Sendable {
     return Timestamp(status.st_mtim)
   }
 
-  /// The manifest of the domain's bundle; nil: there is none, or it counts as none.
+  /// The manifest of the domain's bundle; nil if there is none, or it counts as none.
   package func manifest(of domain: DomainName) -> ValueDictionary? {
     guard let bundle = bundle(of: domain) else { return nil }
     let panes = SettingsPane(
@@ -64,7 +64,7 @@ package struct SettingsBundles: Sendable {
     return manifest
   }
 
-  /// The directory of the domain's bundle; nil: there is none.
+  /// The directory of the domain's bundle; nil if there is none.
   private func bundle(of domain: DomainName) -> String? {
     guard SettingsPane.isName(domain.string) else { return nil }
     return directories.lazy.map { "\($0)/\(domain)\(Self.suffix)" }.first {

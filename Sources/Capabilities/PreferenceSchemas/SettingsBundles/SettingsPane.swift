@@ -7,7 +7,7 @@ import PropertyList
 /// It is a pure function of the panes and the texts of their titles. Groups and child panes are not
 /// keys; a key that several panes have is that of the first one. What is malformed is left out.
 struct SettingsPane {
-  /// Reads a pane by its name, without `.plist`; nil: there is none.
+  /// Reads a pane by its name, without `.plist`; nil if there is none.
   let pane: (String) -> ValueDictionary?
   /// Reads the texts of titles by the name of their table; empty: the titles are texts themselves.
   let texts: (String) -> ValueDictionary
@@ -124,7 +124,7 @@ struct SettingsPane {
     entry["pfm_range_list_titles"] = .array(titles.map { .string(text($0, in: texts)) })
   }
 
-  /// The type of a manifest's key that has the value; nil: none is named.
+  /// The type of a manifest's key that has the value; nil if none is named.
   private static func type(of value: Value?) -> String? {
     switch value?.kind {
     case .string: "string"

@@ -28,10 +28,10 @@ final class Dispatcher: Sendable {
   /// Something that may have changed effective values.
   struct Event: Sendable {
     var domain: DomainName
-    /// The key that may have changed; nil: any key.
+    /// The key that may have changed; nil means any key.
     var key: Key?
     var maker: Maker
-    /// The value that the key was set to; nil: it was removed, or the value is not known.
+    /// The value that the key was set to; nil if it was removed, or the value is not known.
     var value: Value?
   }
 
@@ -45,7 +45,7 @@ final class Dispatcher: Sendable {
 
   /// What an observation observes.
   fileprivate struct Target: Sendable {
-    /// The key; nil: every key of the domain.
+    /// The key; nil means every key of the domain.
     var key: Key?
     var reader: DomainReader
     var body: @Sendable ([Key: Change]) -> Void

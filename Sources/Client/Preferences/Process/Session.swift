@@ -22,7 +22,7 @@ internal import SystemCalls
 final class Session: Sendable {
   let engine: SearchEngine
   let durability: any DurabilityService
-  /// Answers questions about the store as a whole; nil: there is no owner, or the preferences are
+  /// Answers questions about the store as a whole; nil if there is no owner, or the preferences are
   /// kept in memory.
   let owner: (any ReportService)?
   let author = Author.unique()

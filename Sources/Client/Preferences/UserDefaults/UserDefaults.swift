@@ -61,9 +61,10 @@ open class UserDefaults: @unchecked Sendable {
 
   /// Creates an object for another domain, e.g. one that several programs share.
   ///
-  /// - Parameter suiteName: the domain; nil: the program's own. The result is nil for the program's
-  ///   own identifier, for the global domain's name and for the constants that CFPreferences has
-  ///   for both, as on Apple's systems, and for a name that no list can have, such as a path.
+  /// - Parameter suiteName: the domain; nil means the program's own. The result is nil for the
+  ///   program's own identifier, for the global domain's name and for the constants that
+  ///   CFPreferences has for both, as on Apple's systems, and for a name that no list can have,
+  ///   such as a path.
   public init?(suiteName: String?) {
     let constants = ["kCFPreferencesAnyApplication", "kCFPreferencesCurrentApplication"]
     if let suiteName, constants.contains(suiteName) { return nil }

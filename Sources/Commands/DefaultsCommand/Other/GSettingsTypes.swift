@@ -61,7 +61,7 @@ struct GSettingsTypes {
   /// Returns the text of a GVariant for the value of a key. A key of a schema has the type that it
   /// has there, one that may be of a relocatable schema the type on which these agree, and any other
   /// one the nearest type.
-  /// - Returns: nil: it is no value of the type.
+  /// - Returns: nil if it is no value of the type.
   func text(of value: Value, for key: String, at path: String) -> String? {
     if let keys = fixed[path] { return VariantWriter.text(of: value, as: keys[key]) }
     let types = relocatable[key] ?? []

@@ -11,7 +11,7 @@ import PropertyList
 /// Source: "GVariant Text Format" of the GLib manual.
 enum VariantWriter {
   /// Returns the text of a value, with its type where that does not follow from the text.
-  /// - Parameter type: the type that it must have; nil: any.
+  /// - Parameter type: the type that it must have; nil means any.
   /// - Returns: nil if it is no value of the type.
   static func text(of value: Value, as type: String? = nil) -> String? {
     let type = type ?? nearest(value)

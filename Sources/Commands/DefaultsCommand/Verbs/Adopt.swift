@@ -98,7 +98,7 @@ struct Adopt {
     if !requests.isEmpty { _ = try declarations.carryOut(requests, by: author) }
   }
 
-  /// The declaration that says what the documents say together; nil: none does.
+  /// The declaration that says what the documents say together; nil if none does.
   private static func name(
     of documents: [ValueDictionary], _ ledger: Ledger
   ) throws(EngineError) -> String? {
@@ -121,7 +121,7 @@ struct Adopt {
   }
 
   /// Computes the new documents of a declaration.
-  /// - Returns: what declares them; nil: they stay.
+  /// - Returns: what declares them; nil if they stay.
   private mutating func adopt(
     _ name: String, _ indices: [Int], _ ledger: Ledger, _ declarations: Declarations
   ) throws(EngineError) -> Declarations.Request? {

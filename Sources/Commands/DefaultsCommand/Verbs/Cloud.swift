@@ -143,7 +143,7 @@ enum Cloud {
     }
     try arguments.end()
     guard try settings(store).isConfigured else {
-      throw Refusal(message: "There is no cloud", detail: "prefs cloud login says where it is")
+      throw Refusal(message: "No cloud is set up", detail: "use prefs cloud login")
     }
     let isDone = try Refusal.wrapping("Could not synchronize with the cloud") {
       () throws(EngineError) in
@@ -177,7 +177,7 @@ extension Cloud {
     }
   }
 
-  /// Asks for a synchronisation. It also has the carrier read its settings and try to connect at
+  /// Asks for a synchronisation. It also has `prefs-cloud` read its settings and try to connect at
   /// once.
   /// - Returns: the number of the request; an answer with this number, or a larger one, answers it.
   @discardableResult
@@ -207,7 +207,7 @@ extension Cloud {
 }
 
 extension StoreView {
-  /// A note of the carrier; nil where there is none.
+  /// A note of `prefs-cloud`; nil where there is none.
   func note(_ key: Key) throws(EngineError) -> Value? {
     try places.find(key, at: CloudNotes.location)?.value
   }

@@ -51,7 +51,8 @@ enum CloudLogin {
     return try awaitConnection(request, since: began, store)
   }
 
-  /// Refuses what is no server before it is kept, and its password with it. The carrier looks closer.
+  /// Refuses what is no server before it is kept, and its password with it; `prefs-cloud` checks
+  /// more.
   private static func requireServer(_ url: String) throws(Refusal) {
     let parts = url.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
     let isServer =

@@ -4,26 +4,28 @@ import PropertyList
 import StoreAccess
 import SystemCalls
 
-/// `cloud status`: what the carrier has noted, and what is in the cloud.
+/// `cloud status`: what `prefs-cloud` has noted, and what is in the cloud.
 struct CloudReport {
   private let settings: CloudSettings
   private let status: (status: CloudStatus, since: AbsoluteTime)?
   private let state: ValueDictionary
-  private let losers: Int
+  private let replacedValues: Int
   private let isRunning: Bool
   private let size: (keys: Int, bytes: Int)
 
   init(_ store: StoreView) throws(Refusal) {
     settings = try Cloud.settings(store)
     isRunning = CloudLock.isHeld(Surroundings())
-    (status, state, losers, size) = try Refusal.wrapping("Could not read the cloud's state") {
+    (status, state, replacedValues, size) = try Refusal.wrapping("Could not read the cloud's state")
+    {
       () throws(EngineError) in
       let state = try store.note(CloudNotes.state)?.dictionary ?? [:]
-      let losers = try store.places.keys(at: CloudNotes.location).filter {
-        CloudNotes.loser(of: $0) != nil
+      let replacedValues = try store.places.keys(at: CloudNotes.location).filter {
+        CloudNotes.replacedValue(of: $0) != nil
       }
       return (
-        try store.note(CloudNotes.status).flatMap { CloudStatus.read($0) }, state, losers.count,
+        try store.note(CloudNotes.status).flatMap { CloudStatus.read($0) }, state,
+        replacedValues.count,
         try Self.size(store)
       )
     }
@@ -87,8 +89,8 @@ struct CloudReport {
         "keys that cannot be read: \(unreadable); they are left alone, because they are of a later "
           + "version, or sealed with another EncryptionKeyFile")
     }
-    if losers > 0 {
-      lines.append("values that lost to others: \(losers); prefs cloud log shows them")
+    if replacedValues > 0 {
+      lines.append("values that lost to others: \(replacedValues); prefs cloud log shows them")
     }
     return lines
   }
@@ -100,43 +102,43 @@ struct CloudReport {
 
 /// `cloud log` and `cloud restore`: the values that lost to those of other hosts.
 enum CloudLog {
-  /// Shows all losers, the latest last, or the value of one.
+  /// Shows all replaced values, the latest last, or the value of one.
   static func show(_ arguments: inout Arguments, _ store: StoreView) throws(Refusal) -> Int32 {
     if !arguments.isEmpty {
-      let loser = try loser(&arguments, store)
+      let replaced = try replaced(&arguments, store)
       Output.write(
-        loser.value.map { ValueDescription.text(of: $0, isAppleText: false) + "\n" }
+        replaced.value.map { ValueDescription.text(of: $0, isAppleText: false) + "\n" }
           ?? "(removed)\n")
       return 0
     }
-    let losers = try Refusal.wrapping("Could not read the log") { () throws(EngineError) in
-      var losers: [CloudState.Loser] = []
+    let replacedValues = try Refusal.wrapping("Could not read the log") { () throws(EngineError) in
+      var replacedValues: [CloudState.ReplacedValue] = []
       for key in try store.places.keys(at: CloudNotes.location) {
-        guard let number = CloudNotes.loser(of: key), let note = try store.note(key),
-          let loser = CloudState.Loser(number, note)
+        guard let number = CloudNotes.replacedValue(of: key), let note = try store.note(key),
+          let replaced = CloudState.ReplacedValue(number, note)
         else { continue }
-        losers.append(loser)
+        replacedValues.append(replaced)
       }
-      return losers.sorted { $0.number < $1.number }
+      return replacedValues.sorted { $0.number < $1.number }
     }
-    for loser in losers { Output.write(line: line(loser)) }
+    for replaced in replacedValues { Output.write(line: line(replaced)) }
     return 0
   }
 
-  private static func line(_ loser: CloudState.Loser) -> String {
-    let time = AbsoluteTime(milliseconds: loser.stamp.milliseconds).inWholeSeconds.text
-    let what = loser.value.map { ValueDescription.line(of: $0, false) } ?? "(removed)"
-    return "\(loser.number) \(time) \(loser.stamp.host) \(loser.key) = \(what)"
-      + " (lost to \(loser.winner.host))"
+  private static func line(_ replaced: CloudState.ReplacedValue) -> String {
+    let time = AbsoluteTime(milliseconds: replaced.stamp.milliseconds).inWholeSeconds.text
+    let what = replaced.value.map { ValueDescription.line(of: $0, false) } ?? "(removed)"
+    return "\(replaced.number) \(time) \(replaced.stamp.host) \(replaced.key) = \(what)"
+      + " (lost to \(replaced.winner.host))"
   }
 
   /// Sets a key to the value that lost.
   static func restore(_ arguments: inout Arguments, _ store: StoreView) throws(Refusal) -> Int32 {
-    let loser = try loser(&arguments, store)
-    let key = loser.key
+    let replaced = try replaced(&arguments, store)
+    let key = replaced.key
     try Refusal.wrapping("Could not restore \(key)") { () throws(EngineError) in
       let change: Intent? =
-        if let value = loser.value {
+        if let value = replaced.value {
           .set(key.key, key.domain, value, .unknown)
         } else if try store.places.find(key.key, at: Location(.cloud, key.domain)) != nil {
           .remove(key.key, key.domain)
@@ -148,18 +150,18 @@ enum CloudLog {
     return 0
   }
 
-  private static func loser(
+  private static func replaced(
     _ arguments: inout Arguments, _ store: StoreView
-  ) throws(Refusal) -> CloudState.Loser {
+  ) throws(Refusal) -> CloudState.ReplacedValue {
     let word = try arguments.removeNext()
     guard let number = UInt64(word) else { throw .mistake("\(word) is not a number of the log") }
     try arguments.end()
     let note = try Refusal.wrapping("Could not read the log") { () throws(EngineError) in
-      try store.note(CloudNotes.key(ofLoser: number))
+      try store.note(CloudNotes.key(ofReplacedValue: number))
     }
-    guard let note, let loser = CloudState.Loser(number, note) else {
+    guard let note, let replaced = CloudState.ReplacedValue(number, note) else {
       throw Refusal(message: "The log has no number \(number)")
     }
-    return loser
+    return replaced
   }
 }

@@ -154,7 +154,7 @@ extension Deadline {
 }
 
 extension StoreView {
-  /// The declarations of a place; nil: the user's.
+  /// The declarations of a place; nil means the user's.
   func declarations(in place: Place?) -> Declarations {
     let engine = engine
     return Declarations(engine.places, in: place) { key, domain, place throws(EngineError) in

@@ -47,7 +47,8 @@ enum Describe {
         () throws(EngineError) in try store.places.domains(in: .schema)
       }
       guard !noticed.contains(target.domain) else {
-        throw Refusal("The schema of the domain \(target.name) cannot be read; lint FILE says why")
+        throw Refusal(
+          "The schema of the domain \(target.name) cannot be read; prefs lint FILE says why")
       }
       guard DomainView(target, store).hasSchemaFile else { break }
       Instant.sleep(milliseconds: 20)

@@ -6,7 +6,7 @@ import PreferenceSearch
 /// of the search list, in the format of a program that does not know preferences. The same bytes
 /// are in `.prefs/effective` of a mount.
 enum ExportEffective {
-  /// - Parameter name: the form; nil: the command line has none.
+  /// - Parameter name: the form; nil if the command line has none.
   static func run(_ name: String?, _ arguments: inout Arguments) throws(Refusal) {
     let forms = DocumentForm.allCases.map(\.rawValue).joined(separator: ", ")
     guard let form = name.flatMap({ DocumentForm(rawValue: $0) }) else {

@@ -27,7 +27,7 @@ enum Import {
 
   /// Returns the dictionary in a list of any format; the list on standard input if the path is `-`.
   /// - Parameters:
-  ///   - null: what `null` of JSON stands for; nil: it is refused.
+  ///   - null: what `null` of JSON stands for; nil if it is refused.
   ///   - waits: whether a pipe is waited for: see `ListFile`.
   static func dictionary(
     _ path: String, null: Value? = nil, waits: Bool = true

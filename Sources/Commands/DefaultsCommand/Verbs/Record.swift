@@ -24,7 +24,7 @@ enum Record {
         let name = try arguments.removeNext()
         guard let known = RecordedForm(rawValue: name) else {
           let names = RecordedForm.allCases.map(\.rawValue).joined(separator: ", ")
-          throw Refusal(message: "\(name) is not a form", detail: "it is one of \(names)")
+          throw Refusal(message: "Unknown --as \(name)", detail: "it is one of \(names)")
         }
         form = known
       case "--": while !arguments.isEmpty { command.append(try arguments.removeNext()) }

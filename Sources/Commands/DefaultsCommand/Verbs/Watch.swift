@@ -24,9 +24,9 @@ enum Watch {
 /// differences.
 struct Watcher {
   private let engine: SearchEngine
-  /// The only domain to watch; nil: every domain.
+  /// The only domain to watch; nil means every domain.
   private let domain: DomainName?
-  /// The only key to watch; nil: every key.
+  /// The only key to watch; nil means every key.
   private let key: Key?
   private let isAppleText: Bool
   /// The values that were reported last.

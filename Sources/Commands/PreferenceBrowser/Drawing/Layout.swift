@@ -6,7 +6,7 @@ struct Layout: Equatable {
   let list: Range<Int>
   /// The rows about the chosen key, below a rule; empty: there is no room.
   let details: Range<Int>
-  /// The row of the filter; nil: there is no room.
+  /// The row of the filter; nil if there is no room.
   let filter: Int?
   /// The row of a line that is edited, or of a command.
   let line: Int?

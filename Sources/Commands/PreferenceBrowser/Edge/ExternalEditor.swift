@@ -12,7 +12,7 @@ import SystemCalls
 /// memory; without that in a directory of its own below /tmp. It is removed afterwards.
 struct ExternalEditor {
   let subject: Subject
-  /// Why the schema refuses a value; nil: it does not.
+  /// Why the schema refuses a value; nil if it does not.
   let objection: (Value) -> String?
 
   /// How an edit ended.

@@ -9,7 +9,7 @@ import TerminalScreen
 /// them, and shows it.
 ///
 /// Threads: the main one alone touches the state and the terminal. `prefs-read` reads rows and
-/// details, `prefs-change` makes changes; both add events and ring the bell. Lock: `arrived`.
+/// details, `prefs-change` makes changes; both add events and signal the wake-up. Lock: `arrived`.
 final class Session {
   private let store: BrowserStore
   private let terminal: Terminal
@@ -18,23 +18,23 @@ final class Session {
   private let inbox: Inbox
   private let reader: WorkQueue
   private let writer: WorkQueue
-  /// How it ended; nil: it goes on.
+  /// How it ended; nil if it goes on.
   private var status: Int32?
 
   /// Events for the main thread.
   private final class Inbox: Sendable {
-    let bell: Wakeup
+    let wakeup: Wakeup
     private let events = Mutex<[Event]>([])
     /// What others have changed, and whether somebody looks at it soon.
     private let changes = Mutex<[Changeset]>([])
     /// The key whose details are wanted.
     let wanted = Mutex<EntryID?>(nil)
 
-    init() throws(SystemError) { bell = try Wakeup() }
+    init() throws(SystemError) { wakeup = try Wakeup() }
 
     func add(_ event: Event) {
       events.withLock { $0.append(event) }
-      bell.ring()
+      wakeup.signal()
     }
 
     func takeAll() -> [Event] {
@@ -91,7 +91,7 @@ final class Session {
   // MARK: - Waiting
 
   private func wait() {
-    var entries = (terminal.descriptors + [inbox.bell.number]).map {
+    var entries = (terminal.descriptors + [inbox.wakeup.number]).map {
       pollfd(fd: $0, events: Int16(POLLIN), revents: 0)
     }
     let count = poll(&entries, nfds_t(entries.count), parser.isWaiting ? 50 : -1)
@@ -105,7 +105,7 @@ final class Session {
       if let bytes = terminal.read() { take(parser.feed(bytes)) } else { status = 1 }
     }
     if entries[2].revents != 0 {
-      inbox.bell.clear()
+      inbox.wakeup.clear()
       for event in inbox.takeAll() { handle(event) }
     }
   }

@@ -24,7 +24,7 @@ struct BrowserState: Sendable {
 
   var size: Grid.Size
   let isASCII: Bool
-  /// Why nothing can be changed; nil: it can.
+  /// Why nothing can be changed; nil if it can.
   let readOnly: String?
   var mode = Mode.filter
   /// Where Escape leads back to from menus and lines.
@@ -32,7 +32,7 @@ struct BrowserState: Sendable {
   var filter: LineEditor
   var table = EntryTable()
   var isLoaded = false
-  /// The chosen key; nil: none is shown.
+  /// The chosen key; nil if none is shown.
   private(set) var chosen: EntryID?
   /// Whether the user has chosen it. Until then it is the best one.
   private var isPinned = false

@@ -12,7 +12,7 @@ struct EntryTable: Sendable {
 
   var count: Int { shown.count }
 
-  /// The row at a position of what is shown; nil: there is none.
+  /// The row at a position of what is shown; nil if there is none.
   func row(_ position: Int) -> Entry? {
     shown.indices.contains(position) ? all[Int(shown[position])] : nil
   }

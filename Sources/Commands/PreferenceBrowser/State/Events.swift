@@ -52,7 +52,7 @@ enum Effect: Equatable, Sendable {
 /// A key that is edited: what it has now, and what it may have.
 struct Subject: Equatable, Sendable {
   let id: EntryID
-  /// Its value; nil: it has none.
+  /// Its value; nil if it has none.
   let value: Value?
   /// Where a change of it goes, and what that place has now: a change expects it.
   let location: Location
@@ -70,7 +70,7 @@ struct Subject: Equatable, Sendable {
     let text: String
   }
 
-  /// The value as it stands in a line; nil: it does not fit into one.
+  /// The value as it stands in a line; nil if it does not fit into one.
   var line: String? {
     guard let value else { return kind == .array || kind == .dictionary ? nil : "" }
     return ValueLine.editable(value)

@@ -38,7 +38,7 @@ struct Menu: Equatable, Sendable {
     }
   }
 
-  /// What the chosen item does; nil: nothing fits the line.
+  /// What the chosen item does; nil if nothing fits the line.
   var action: Action? {
     let shown = shown
     return shown.indices.contains(chosen) ? shown[chosen].action : nil

@@ -41,7 +41,8 @@ struct Query: Equatable, Sendable {
   /// Whether it asks for nothing.
   var isEmpty: Bool { self == Query("") }
 
-  /// How well a row fits, the best one with the smallest number; nil: it does not. Cost: O(its texts).
+  /// How well a row fits, the best one with the smallest number; nil if it does not. Cost: O(its
+  /// texts).
   /// - Parameter texts: those of the table that has the row.
   func rank(_ marks: Entry.Marks, _ text: Entry.Text, _ texts: UnsafeRawBufferPointer) -> Int? {
     guard marks.isSuperset(of: needed) else { return nil }

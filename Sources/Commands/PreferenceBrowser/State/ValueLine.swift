@@ -32,7 +32,8 @@ enum ValueLine {
     String(decoding: ValueText.canonical(value).dropLast(), as: UTF8.self)
   }
 
-  /// The text that is edited in a line; nil: it has several lines, or is too long, or is a container.
+  /// The text that is edited in a line; nil if it has several lines, or is too long, or is a
+  /// container.
   static func editable(_ value: Value) -> String? {
     switch value {
     case .array, .dictionary: return nil

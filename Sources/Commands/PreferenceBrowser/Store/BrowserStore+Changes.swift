@@ -41,7 +41,7 @@ extension BrowserStore {
     return subject
   }
 
-  /// Why the schema refuses a value; nil: it does not.
+  /// Why the schema refuses a value; nil if it does not.
   func objection(to value: Value, of id: EntryID) -> String? {
     engine.schema(of: id.domain)?.refusal(of: value, for: id.key)
   }
@@ -96,7 +96,7 @@ extension BrowserStore {
   }
 
   /// Carries a transaction out.
-  /// - Returns: what it has changed, so that it can be taken back; nil: nothing.
+  /// - Returns: what it has changed, so that it can be taken back; nil means nothing.
   private func carryOut(_ intents: [Intent], _ id: EntryID) throws(EngineError) -> OwnChange? {
     var before: [Location: StoredValue] = [:]
     for location in locations(of: id) { before[location] = try places.find(id.key, at: location) }

@@ -19,10 +19,10 @@ final class BrowserStore: Sendable {
   let layout: StoreLayout
   let history: HistoryReader
   let author = Author.unique()
-  /// The only place, and the only domain; nil: all.
+  /// The only place, and the only domain; nil means all.
   let place: Place?
   private let domain: DomainName?
-  /// Why nothing can be changed; nil: it can.
+  /// Why nothing can be changed; nil if it can.
   let readOnly: String?
   /// Whether it is the past.
   let isPast: Bool
@@ -115,7 +115,7 @@ final class BrowserStore: Sendable {
     return keys
   }
 
-  /// What is read of a key; nil: nothing.
+  /// What is read of a key; nil means nothing.
   func find(_ id: EntryID) throws(EngineError) -> Resolution? {
     guard let place else { return try engine.resolve(id.key, in: id.domain) }
     let location = Location(place, id.domain)
@@ -125,7 +125,7 @@ final class BrowserStore: Sendable {
   /// What the schema of the domain says of a key.
   func schemaKey(_ id: EntryID) -> SchemaKey? { engine.schema(of: id.domain)?[id.key] }
 
-  /// The row of a key; nil: there is no such key.
+  /// The row of a key; nil if there is no such key.
   func entry(_ id: EntryID, _ secrecy: Secrecy) throws(EngineError) -> Entry? {
     let (found, schema) = (try find(id), schemaKey(id))
     if found == nil, schema == nil { return nil }

@@ -34,7 +34,7 @@ public final class Guard {
   private let signals: Descriptor
   private var channel: GuardChannel?
   private var connection = Connection()
-  /// What a successor must know; nil: no driver has given it yet.
+  /// What a successor must know; nil if no driver has given it yet.
   private var state: SharedDescriptor?
   private var driver = DriverProcess()
   private var hasBeenReady = false
@@ -42,14 +42,14 @@ public final class Guard {
   /// A signal that asks for the end of the mount, for a driver that was not ready for it.
   private var endSignal: Int32?
   private var isUpgrading = false
-  /// Whether the present driver is one of the installed program that has not served yet.
+  /// Whether the driver runs the newly installed version and has served nothing yet.
   private var triesUpgrade = false
   private var endings = Endings()
 
   /// The connection to the kernel.
   private struct Connection {
     var device: SharedDescriptor?
-    /// The file of fusectl that ends it; nil: it cannot be opened.
+    /// The file of fusectl that ends it; nil if it cannot be opened.
     var abort: SharedDescriptor?
     /// Its number in fusectl, which is the minor number of the mount's device.
     var number: UInt32?
@@ -65,7 +65,7 @@ public final class Guard {
     var hasHandedOver = false
     /// Whether it was ended because it did not serve the mount.
     var hasHung = false
-    /// When it is ended if it does not serve the mount by then; nil: never.
+    /// When it is ended if it does not serve the mount by then; nil means never.
     var patienceEnd: Instant?
   }
 
@@ -105,7 +105,7 @@ public final class Guard {
   /// Starts the driver, and returns the exit status of the mount when it is over.
   public func run() throws(SystemError) -> Int32 {
     try start(Self.own, [Role.driver.rawValue])
-    return serve()
+    return serveMount()
   }
 
   /// Goes on for a driver that has lost its guard, or for the guard that this process was before an
@@ -120,7 +120,7 @@ public final class Guard {
     driver.isChild = waitpid(driver.number, nil, WNOHANG) == 0
     (driver.isReady, hasBeenReady) = (true, true)
     openAbort(getenv(Handover.connectionVariable).flatMap { UInt32(String(cString: $0)) })
-    return serve()
+    return serveMount()
   }
 
   /// What a process of a mount is, if it was started by another one: the first word of its command
@@ -142,7 +142,7 @@ public final class Guard {
 
   // MARK: - The loop
 
-  private func serve() -> Int32 {
+  private func serveMount() -> Int32 {
     while true {
       var entries = [
         pollfd(fd: signals.number, events: Int16(POLLIN), revents: 0),
@@ -162,7 +162,7 @@ public final class Guard {
 
   private func endHungDriver() {
     guard let end = driver.patienceEnd, end <= .now else { return }
-    log("the driver (process \(driver.number)) does not serve the mount and is ended")
+    log("the driver (process \(driver.number)) does not answer the kernel; it is replaced")
     kill(driver.number, SIGKILL)
     // Its end counts as a failure.
     (driver.patienceEnd, driver.hasHung) = (nil, true)
@@ -234,7 +234,7 @@ public final class Guard {
     if hasBeenReady { driver.patienceEnd = Instant.now.advanced(milliseconds: Self.patience) }
   }
 
-  /// - Parameter signal: of a driver that crashes; nil: it has ended.
+  /// - Parameter signal: of a driver that crashes; nil if it has ended.
   /// - Returns: the exit status of a mount that is over.
   private func driverIsGone(signal: Int32?) -> Int32? {
     channel = nil
@@ -312,8 +312,8 @@ public final class Guard {
   // MARK: - How drivers ended
 
   /// Returns the signal that a process is ending by; 0 where it is not known, or there is none. A
-  /// driver whose notifier waits in the kernel for an answer ends only when its successor has given
-  /// it, but proc(5) has the signal before (field 52 of `stat`).
+  /// driver whose invalidator waits in the kernel for an answer ends only when its successor has
+  /// given it, but proc(5) has the signal before (field 52 of `stat`).
   private static func signalEnding(_ process: pid_t) -> Int32 {
     let bytes = (try? Files.contents("/proc/\(process)/stat", limit: 4096)) ?? nil
     // The name, in parentheses, may have blanks; field 3 follows it.
@@ -342,11 +342,13 @@ public final class Guard {
 
   /// Asks the driver to hand over to the program that is installed now, if that can take over.
   private func beginUpgrade() {
-    guard driver.isReady, !isUpgrading, state != nil else { return log("not upgraded: not ready") }
+    guard driver.isReady, !isUpgrading, state != nil else {
+      return log("not upgraded: the driver is starting; try again")
+    }
     let words = [Handover.takesStateWord, "\(SavedState.format)"]
     guard (try? Child.runApart(installed, words, milliseconds: 5000))?.status == 0
     else {
-      return log("not upgraded: \(installed) cannot take over from this version; it goes on")
+      return log("not upgraded: \(installed) cannot take over from this version, which continues")
     }
     isUpgrading = true
     channel?.send(.handOver)

@@ -101,7 +101,7 @@ public final class GuardLine {
     }
   }
 
-  /// When `replace` must be called; nil: there is a guard.
+  /// When `replace` must be called; nil if there is a guard.
   var deadline: Instant? { channel == nil && device >= 0 ? nextStart : nil }
 
   /// Starts a guard, if there is none and 50 ms have passed since the last try.
@@ -124,7 +124,7 @@ public final class GuardLine {
       log("the guard of the mount had ended; there is a new one")
     } catch {
       channel = nil
-      log("no guard process: if the driver ends, the mount ends too: \(error)")
+      log("no guard process was started; if the driver ends, so does the mount: \(error)")
     }
   }
 }

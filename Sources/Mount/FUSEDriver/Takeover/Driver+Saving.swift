@@ -49,7 +49,7 @@ extension Driver {
         forest.setMade(made)
       }
     } catch {
-      log("what became of a request under the driver before is not known: \(error)")
+      log("cannot tell whether the last driver carried out a request: \(error)")
     }
   }
 
@@ -93,7 +93,7 @@ extension Driver {
     if let saved = takeover.saved, saved.isIncomplete {
       saved.replace(trees: forest.saveAll(), unanswered)
       guard !saved.isIncomplete else {
-        log("not upgraded: the state of this mount has no room in memory; it goes on")
+        log("not upgraded: no memory for the mount's state; the old version continues")
         takeover.line?.refuseHandover()
         return
       }
@@ -129,11 +129,11 @@ extension Driver {
     if saved.isIncomplete {
       log(
         """
-        the state of this mount has no room in memory: if this driver ends, the mount ends too. A \
+        there is no memory for the mount's state: if this driver ends, the mount ends too. A \
         limit of file sizes or of address space may be too low (ulimit -f, -v)
         """)
     } else {
-      log("the state of this mount has room again: another driver can go on for this one")
+      log("the mount's state is saved again: the mount survives the end of this driver")
     }
   }
 }

@@ -39,25 +39,25 @@ extension Driver {
     saved.adopt(estate)
     begin(saving: saved)
     noteResending()
-    notifier.note(in: saved.log)
+    invalidator.keepProgress(in: saved.log)
     saved.replace(trees: forest.saveAll())
     takeover.line?.keep(
       device: predecessor.device, state: predecessor.log.descriptor.number,
       connection: gnu_dev_minor(dev_t(predecessor.facts.device)))
     forest.invalidateAll()
     for (number, announcement) in estate.announcements {
-      notifier.put([.announce(announcement)], announced: number)
+      invalidator.enqueue([.announce(announcement)], announced: number)
     }
     announceMissed(since: saved[.looked])
   }
 
   /// After the first effects, which drop what the kernel had cached before this driver: has the
-  /// notifier settle for the predecessor's mount when it has done its part.
+  /// invalidator settle for the predecessor's mount when it has done its part.
   func settleForPredecessor() {
     guard takeover.mustSettle else { return }
     takeover.mustSettle = false
     // A version that settles nothing for this driver.
-    notifier.put(settled: .entries, 1)
+    invalidator.enqueue(settled: .entries, 1)
   }
 
   /// Has a thread of its own find what others have changed since then, because that reads lists.
@@ -69,11 +69,11 @@ extension Driver {
     let known = forest.knownKeys
     mailbox.awaitMissed()
     let isBegun = BlockingThreads(name: "prefs-missed", most: 1).run { [mailbox] in
-      mailbox.put(missed: missed.events(in: known))
+      mailbox.deliver(missed: missed.events(in: known))
     }
     guard !isBegun else { return }
-    mailbox.put(missed: [])
-    log("no thread: events of changes while the driver was replaced are missing")
+    mailbox.deliver(missed: [])
+    log("no thread: inotify events were lost while the driver was replaced")
   }
 
   /// Has libfuse read and write the device in our way.

@@ -22,7 +22,7 @@ public final class Predecessor {
     }
     let format = log[SavedState.Number.format.rawValue]
     if format == 0 {
-      throw DriverError("the state of the driver before is incomplete: it had no room in memory")
+      throw DriverError("the last driver's state is incomplete: there was no memory for it")
     }
     guard format == SavedState.format,
       let facts = MountFacts(log.message)

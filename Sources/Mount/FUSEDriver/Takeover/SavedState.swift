@@ -131,7 +131,7 @@ final class SavedState {
   /// - Returns: the number of the last one, which is noted in `.announced` once they are made.
   func add(_ new: [Announcement]) -> UInt64 {
     dropAnnouncements()
-    for announcement in new where announcements.count < Notifier.mostAnnouncements {
+    for announcement in new where announcements.count < CacheInvalidator.mostAnnouncements {
       lastAnnouncement &+= 1
       announcements.append((lastAnnouncement, announcement))
       add(.announcement, lastAnnouncement, announcement)

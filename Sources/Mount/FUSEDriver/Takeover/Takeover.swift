@@ -14,8 +14,8 @@ struct Takeover {
   /// The requests of which the trees have the effects since a predecessor, by their numbers; nil:
   /// this driver has none.
   var earlier: [UInt64: SavedRequest]?
-  /// Whether the kernel may show what it cached before this driver, for which changes of others
-  /// wait, and the notifier has not been asked to say when that is dropped.
+  /// Whether stale caches of the last driver must still be reported as dropped; changes of other
+  /// clients wait for it.
   var mustSettle = false
   /// Whether this driver ends for a successor.
   var isHandingOver = false

@@ -43,7 +43,7 @@ final class ControlTree {
   /// The path of the root from the mount point.
   let path: String
   /// Returns the tree whose root stands at the path.
-  private let open: ([Key], ControlRoot) throws(TreeError) -> any Branch
+  private let open: ([Key], ControlRoot) throws(TreeError) -> any MountedTree
   private let log: (LogLine) -> Void
   private(set) var nodes: [NodeID: Node] = [:]
   /// The node to which a path leads.
@@ -67,7 +67,7 @@ final class ControlTree {
   init(
     _ root: ControlDirectory, _ service: any ControlService, _ position: TreePosition,
     _ style: ValueText.Style, now: Moment,
-    open: @escaping ([Key], ControlRoot) throws(TreeError) -> any Branch,
+    open: @escaping ([Key], ControlRoot) throws(TreeError) -> any MountedTree,
     log: @escaping (LogLine) -> Void
   ) {
     (self.service, self.style, self.open, self.log) = (service, style, open, log)
@@ -82,7 +82,7 @@ final class ControlTree {
     return node
   }
 
-  /// What stands at a path, without a look whether it is there; nil: nothing can.
+  /// What stands at a path, without a look whether it is there; nil if nothing can.
   func entry(at path: [Key]) -> ControlEntry? {
     path.reduce(nodes[rootNode]?.entry) { $0?.directory?.entry($1) }
   }
@@ -195,7 +195,7 @@ extension ControlTree {
 
 // MARK: - Requests that read
 
-extension ControlTree: Branch {
+extension ControlTree: MountedTree {
   func historyNeeded(at id: NodeID, _ name: [UInt8]?) -> HistoryNeed? {
     guard let node = nodes[id], case .history(let need)? = need(of: node, name) else { return nil }
     nextDeadline = .now.advanced(milliseconds: Self.patience)
@@ -425,8 +425,8 @@ extension ControlEntry {
 }
 
 extension ControlDirectory {
-  /// The key that a file name opens; nil: there is no such file. Cost: for a shortened name, that of
-  /// a listing.
+  /// The key that a file name opens; nil if there is no such file. Cost: for a shortened name, that
+  /// of a listing.
   fileprivate func key(named name: String) throws(EngineError) -> Key? {
     switch NameCodec.decode(name) {
     case .key(let key): return try find(key)

@@ -24,7 +24,7 @@ struct KeyFile {
     var handle: HandleID
     /// The type of the key that had this name a moment ago: it is tried before others.
     var preferredKind: Kind?
-    /// What the engine gets with the first text; nil: it has the key since the file was made.
+    /// What the engine gets with the first text; nil if it has the key since the file was made.
     var awaited: Awaited?
   }
 
@@ -36,7 +36,7 @@ struct KeyFile {
     var location: Location
     /// When the file was made.
     var since: Timestamp
-    /// The permission bits that the key gets; nil: the usual ones.
+    /// The permission bits that the key gets; nil means the usual ones.
     var mode: UInt32?
     /// Whether the file was made with O_EXCL: its creator does not overwrite a key that somebody
     /// else has made since.
@@ -61,7 +61,7 @@ struct KeyFile {
   /// What a successor of the driver must know of a file that is written to, or whether it may go on
   /// with the text: see `TreeSaver`.
   struct Saved {
-    /// The text that is being written, or was until a moment ago; nil: the file shows its value.
+    /// The text that is being written, or was until a moment ago; nil if the file shows its value.
     var editor: TextEditor?
     /// What the next editor must know of the last one.
     var editorMemory = TextEditor.Memory()
@@ -85,8 +85,8 @@ struct KeyFile {
     var origin: EditedVersion?
     /// The version of the last change that was made through the file.
     var committedVersion: UInt64 = 0
-    /// When the text that waits for a decision was last changed; nil: the engine has what the file
-    /// shows.
+    /// When the text that waits for a decision was last changed; nil if the engine has what the
+    /// file shows.
     var uncommittedSince: Timestamp?
     /// The text that was made last, if making it again would cost something.
     var cachedText: CachedText?

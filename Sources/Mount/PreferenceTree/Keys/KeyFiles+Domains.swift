@@ -28,7 +28,7 @@ extension KeyFiles {
     try transactor.transact(
       intents, touching: Set(keys.map(\.path)), isDecisive: true, isNew: true
     ) { _ in
-      _ = departures.forgetAll(in: domain)
+      _ = removedNames.forgetAll(in: domain)
       _ = kernel.answered.forget(domain)
       table.remove(domain)
       table.makeDomain(node, domain)

@@ -42,7 +42,7 @@ extension KeyFiles {
       try setKey(new, from: node, now: now)
       // It may have replaced a scratch file, which the key hides by now.
       let hidden = table[ScratchPath(parent: directory.scratchParent, name: newName)]
-      if let hidden, departures.source(of: hidden.id) == nil { scratch.remove(hidden, now: now) }
+      if let hidden, removedNames.source(of: hidden.id) == nil { scratch.remove(hidden, now: now) }
       return
     }
     let old = try formerPath(oldName, in: source)
@@ -74,14 +74,14 @@ extension KeyFiles {
   }
 
   /// What is known of a key that a predecessor has removed.
-  private func former(_ path: KeyPath) -> Departures.Former {
+  private func former(_ path: KeyPath) -> RemovedNames.Former {
     let removal = transactor.made?.items.first { item in
       item.edit == .remove(path.key) && item.location.domain == path.domain
     }
-    return Departures.Former(place: removal?.location.place)
+    return RemovedNames.Former(place: removal?.location.place)
   }
 
-  /// The domain of a name, which a predecessor may have removed or renamed; nil: there is none.
+  /// The domain of a name, which a predecessor may have removed or renamed; nil if there is none.
   func formerDomain(_ name: String) throws(TreeError) -> DomainName? {
     if let domain = try engine.domain(named: name) { return domain }
     return transactor.made?.items.first { item in

@@ -2,7 +2,7 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-// Turns keys into scratch files: see `Departures`.
+// Turns keys into scratch files: see `RemovedNames`.
 
 extension KeyFiles {
   /// Carries out rename(2) of a key to a scratch name. The mount shows the move at once; the engine
@@ -33,7 +33,7 @@ extension KeyFiles {
     values.dropCachedText(file)
     (node.modified, node.changed) = (source.modified, now.time)
     table.makeScratch(file, new, text: text, mode: source.mode)
-    departures.noteMove(old, Departures.Former(old, source), to: node.id, at: now.instant)
+    removedNames.noteMove(old, RemovedNames.Former(old, source), to: node.id, at: now.instant)
     node.scratch?.formerKind = source.kind
     scratch.note(verdict == .temporary ? verdict : .inDoubt, of: node, at: now.instant)
     kernel.entriesChanged(old.domain, at: now.time)
@@ -93,22 +93,22 @@ extension KeyFiles {
     let modified = scratch.hasOwnTime ? node.modified : isUnchanged ? source.modified : nil
     let kept = Description(mode: scratch.mode ?? source.mode, modified: modified)
     let made = [set, .describe(new.key, new.domain, kept)]
-    return inFormerPlace(new, made, from: Departures.Former(old, source))
+    return inFormerPlace(new, made, from: RemovedNames.Former(old, source))
       + [.remove(old.key, old.domain)]
   }
 
   /// Makes a key again that was moved away: open(2) with O_CREAT. The key is as if it had been
   /// truncated.
   func remake(_ path: KeyPath, now: Moment) throws(TreeError) -> Node {
-    departures.forget(path)
+    removedNames.forget(path)
     let node = table.node(of: path)
     try texts.truncate(node, to: 0, handle: .none, now: now)
     kernel.entriesChanged(path.domain, at: now.time)
     return node
   }
 
-  /// Does what the end of a departure asks for.
-  func carryOut(_ ending: Departures.Ending, now: Moment) {
+  /// Does what the end of a removed name's time asks for.
+  func carryOutEnding(_ ending: RemovedNames.Ending, now: Moment) {
     switch ending {
     case .show(let path): kernel.show(path, now: now)
     case .completeMove(let path, let holder): completeMove(path, holder, now: now)
@@ -117,6 +117,6 @@ extension KeyFiles {
 
   /// Completes the moves of keys of the domain that were moved away.
   func completeMoves(from domain: DomainName, now: Moment) {
-    while let ending = departures.endNextMove(from: domain) { carryOut(ending, now: now) }
+    while let ending = removedNames.endNextMove(from: domain) { carryOutEnding(ending, now: now) }
   }
 }

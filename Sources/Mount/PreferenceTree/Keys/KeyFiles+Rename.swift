@@ -44,17 +44,17 @@ extension KeyFiles {
     if mode == .keep, try values.resolve(new, now: now) != nil { throw .exists }
     let target = try values.target(new, now: now)
     let text = values.sourceText(source)
-    let kind = target?.kind ?? departures.former(new)?.kind
+    let kind = target?.kind ?? removedNames.former(new)?.kind
     let value = try self.value(source, text, as: kind, over: target?.value, new)
     let displaced = try values.displaced(new)
-    let former = Departures.Former(old, source)
+    let former = RemovedNames.Former(old, source)
     let made: [Intent] = [
       .set(new.key, new.domain, value, values.written(text, value)),
       .describe(
         new.key, new.domain, Description(mode: source.mode, modified: source.modified)),
     ]
     // A key that was moved away a moment ago is still there, and is replaced.
-    let isNew = mode == .keep && !departures.isMovedAway(new)
+    let isNew = mode == .keep && !removedNames.isMovedAway(new)
     let expected = expectUnchanged(old, source) + (isNew ? expectNone(new) : [])
     let intents = target == nil ? inFormerPlace(new, made, from: former) : made
     try transactor.transact(
@@ -68,13 +68,13 @@ extension KeyFiles {
   /// - Parameters:
   ///   - former: what the key was under its old name.
   ///   - displaced: the file that had the new name.
-  ///   - modified: when the key of the new name was last changed; nil: there was none.
+  ///   - modified: when the key of the new name was last changed; nil if there was none.
   func moveFile(
-    from old: KeyPath, _ former: Departures.Former, to new: KeyPath,
+    from old: KeyPath, _ former: RemovedNames.Former, to new: KeyPath,
     over displaced: ValueReader.Displaced?, _ modified: Timestamp?, now: Moment
   ) {
     values.detach(displaced, at: modified ?? now.time)
-    departures.forget(new)
+    removedNames.forget(new)
     if let file = table[old]?.keyFile {
       values.dropCachedText(file)
       file.editor = nil
@@ -83,7 +83,7 @@ extension KeyFiles {
       table.rename(file, to: new)
       kernel.invalidateFile(file.id)
     }
-    depart(old, former, now: now)
+    hideName(old, former, now: now)
   }
 
   /// The intents by which the engine refuses a change that was made of the key's value, if that is a
@@ -161,10 +161,10 @@ extension KeyFiles {
     if transactor.made == nil { try prepareRename(of: old, to: new, mode, now: now) }
     let changeset = try transactor.apply(
       transactor.judged([.renameDomain(old, to: new)]), isDecisive: true)
-    _ = departures.forgetAll(in: new)
+    _ = removedNames.forgetAll(in: new)
     table.remove(new)
     table.rename(old, to: new)
-    for key in kernel.answered.forget(old) + departures.forgetAll(in: old) {
+    for key in kernel.answered.forget(old) + removedNames.forgetAll(in: old) {
       if let node = table[new] { kernel.invalidateEntry(node.id, key) }
     }
     kernel.rootChanged(at: changeset.time)

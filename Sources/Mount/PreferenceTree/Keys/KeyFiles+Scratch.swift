@@ -49,9 +49,9 @@ extension KeyFiles {
   /// Carries out unlink(2) of a scratch file. Also removes the key that was moved away to it.
   func unlinkScratch(_ node: Node, now: Moment) throws(TreeError) {
     if node.type == .directory { throw .isDirectory }
-    if let source = departures.source(of: node.id), let former = departures.former(source) {
+    if let source = removedNames.source(of: node.id), let former = removedNames.former(source) {
       try transactor.transact([.remove(source.key, source.domain)], touching: [source]) { _ in
-        depart(source, former, now: now)
+        hideName(source, former, now: now)
       }
     }
     scratch.remove(node, now: now)
@@ -87,8 +87,8 @@ extension KeyFiles {
       throw log.refused(.refused("\(source.subject): a preference has one name"))
     }
     let path = try newPath(name, in: directory)
-    let existing = departures.isMovedAway(path) ? try values.resolve(path) : nil
-    let formerMode = existing == nil ? departures.former(path)?.mode : nil
+    let existing = removedNames.isMovedAway(path) ? try values.resolve(path) : nil
+    let formerMode = existing == nil ? removedNames.former(path)?.mode : nil
     let kept = Description(
       mode: file.mode ?? formerMode, modified: file.hasOwnTime ? source.modified : nil)
     let set = try setting(path, to: text, existing: existing, of: file)
@@ -98,7 +98,7 @@ extension KeyFiles {
     try transactor.transact(
       made, touching: [path], isDecisive: true, isNew: existing == nil
     ) { _ in
-      departures.forget(path)
+      removedNames.forget(path)
       if table[path] == nil { table.renewInode(of: path) }
     }
     // Where the key had that value already, nothing else says that its name is there again.
@@ -157,7 +157,7 @@ extension KeyFiles {
   /// time. The file of a key whose name is scratch by pattern gets the key's escaped name. A refusal
   /// is logged, and the file stays what it is, also where somebody else has made the key meanwhile.
   /// Where the store does not answer, it is tried again 5 s later.
-  /// - Parameter end: nil: whatever the time, because the mount ends.
+  /// - Parameter end: nil means whatever the time, because the mount ends.
   func keepUnclaimed(until end: Instant?, now: Moment) {
     for (node, path) in scratch.removeUnclaimed(until: end) {
       do throws(TreeError) {
@@ -176,6 +176,6 @@ extension KeyFiles {
   /// Logs under which name listings show a key that was a scratch file with a name by pattern.
   private func reportRenamed(_ path: KeyPath) {
     let name = NameCodec.encode(path.key)
-    log(.notice("\(path): this file stayed, and is a preference now, which is listed as \(name)"))
+    log(.notice("\(path): this file was not removed; it is a preference now, listed as \(name)"))
   }
 }

@@ -16,24 +16,24 @@ extension KeyFiles {
     }
     let existing = try values.target(path, now: now)
     if isNew, existing != nil { throw .exists }
-    let source = departures.source(of: node.id)
+    let source = removedNames.source(of: node.id)
     let isLate = source == nil && mayComeLater(text, existing, scratch.wantedKind)
     var intents =
       isLate ? [] : [try setting(path, to: text, existing: existing, of: scratch, from: source)]
-    let formerMode = existing == nil ? departures.former(path)?.mode : nil
+    let formerMode = existing == nil ? removedNames.former(path)?.mode : nil
     let description = Description(
       mode: scratch.mode ?? formerMode, modified: scratch.hasOwnTime ? node.modified : nil)
     if !description.isEmpty { intents.append(.describe(path.key, path.domain, description)) }
     if isNew { intents = expectNone(path) + intents }
     if existing == nil {
-      intents = inFormerPlace(path, intents, from: source.flatMap { departures.former($0) })
+      intents = inFormerPlace(path, intents, from: source.flatMap { removedNames.former($0) })
     }
     if let source, source != path { intents.append(.remove(source.key, source.domain)) }
     let displaced = try values.displaced(path)
     try transactor.transact(intents, touching: [path], isDecisive: true, isNew: isNew) { _ in
       values.detach(displaced, at: existing?.modified ?? now.time)
-      departures.forget(path)
-      if let source { departures.forget(source) }
+      removedNames.forget(path)
+      if let source { removedNames.forget(source) }
       table.makeKey(node, path)
       let file = KeyFile(node, path)
       node.changed = now.time
@@ -61,7 +61,7 @@ extension KeyFiles {
   /// or follows from the text. Throws EPERM, never EINVAL, if the text is not a value of an
   /// existing key's type, or of the type that a schema demands.
   /// - Parameters:
-  ///   - existing: the key's value; nil: the key is new.
+  ///   - existing: the key's value; nil if the key is new.
   ///   - file: the file. The type that a tool has set on it counts if the text is a value of it. A
   ///     new key gets the type of the key whose text it is a copy of.
   ///   - moved: the key that the file was a moment ago; a new key gets its type.
@@ -78,8 +78,8 @@ extension KeyFiles {
     let known = engine.newKind(of: path.key, in: path.domain)
     let kind =
       values.demandedKind(of: path, over: existing?.value) ?? existing?.kind ?? known?.kind
-      ?? moved.flatMap { departures.former($0)?.kind }
-      ?? departures.former(path)?.kind ?? file?.formerKind
+      ?? moved.flatMap { removedNames.former($0)?.kind }
+      ?? removedNames.former(path)?.kind ?? file?.formerKind
     let read = kind.flatMap {
       Recogniser.value(
         of: text, kind: $0, template: template, shown: existing?.value, null: options.null)

@@ -6,7 +6,7 @@ import SystemCalls
 /// of keys.
 ///
 /// Tools replace a file by several requests: they remove or rename it and make it anew, or write a
-/// temporary file and rename it over the old one. `Departures` remembers the names that left a
+/// temporary file and rename it over the old one. `RemovedNames` remembers the names that left a
 /// moment ago, so that the key is the same one afterwards, with its type, mode and place.
 ///
 /// Promises: what a request does to keys is one transaction of the engine, or none where a key is
@@ -19,7 +19,7 @@ final class KeyFiles {
   let options: TreeOptions
   let log: TreeLog
   let table: NodeTable
-  let departures: Departures
+  let removedNames: RemovedNames
   let values: ValueReader
   let kernel: KernelCache
   let transactor: Transactor
@@ -31,7 +31,7 @@ final class KeyFiles {
     _ texts: TextWriter, _ scratch: ScratchFiles
   ) {
     (engine, options, log) = (parts.engine, parts.options, parts.log)
-    (table, departures) = (parts.table, parts.departures)
+    (table, removedNames) = (parts.table, parts.removedNames)
     (self.values, self.kernel, self.transactor) = (values, kernel, transactor)
     (self.texts, self.scratch) = (texts, scratch)
   }
@@ -102,7 +102,7 @@ final class KeyFiles {
       try make(name, in: directory, flags, now)
     } again: { () throws(TreeError) -> Void in
       // Somebody else has made the key, and it is opened.
-      if let path = try directory.keyPath(name, engine) { departures.forget(path) }
+      if let path = try directory.keyPath(name, engine) { removedNames.forget(path) }
     }
   }
 
@@ -118,7 +118,7 @@ final class KeyFiles {
     case .key(let path, _): return (try reopen(table.node(of: path), flags, now), .none)
     case .scratch(let node): return (try reopen(node, flags, now), .none)
     }
-    if let path = try directory.keyPath(name, engine), departures.isMovedAway(path) {
+    if let path = try directory.keyPath(name, engine), removedNames.isMovedAway(path) {
       return (try remake(path, now: now), .none)
     }
     let making = ScratchName.Making.file(
@@ -153,7 +153,7 @@ final class KeyFiles {
   private func createKey(
     _ path: KeyPath, _ flags: CreationFlags, mode: UInt32?, now: Moment
   ) throws(TreeError) -> (node: Node, handle: HandleID) {
-    let former = departures.former(path)
+    let former = removedNames.former(path)
     if let location = placeOfAwaited(path) {
       let awaited = KeyFile.Awaited(
         location: location, since: now.time, mode: mode ?? former?.mode,
@@ -181,14 +181,14 @@ final class KeyFiles {
 
   /// Gives a key that is being made its node.
   private func begin(_ path: KeyPath, _ creation: KeyFile.Creation) {
-    departures.forget(path)
+    removedNames.forget(path)
     // Where the notice of a removal has not been handled, there is a node. It keeps its number.
     if table[path] == nil { table.renewInode(of: path) }
     KeyFile(table.node(of: path), path).creation = creation
   }
 
-  /// Where the key will be, if a schema decides what it may be; nil: none does, and the key is made
-  /// at once.
+  /// Where the key will be, if a schema decides what it may be; nil if none does, and the key is
+  /// made at once.
   private func placeOfAwaited(_ path: KeyPath) -> Location? {
     guard options.judges, options.kind == nil, transactor.made == nil,
       engine.newKind(of: path.key, in: path.domain)?.isCertain == true
@@ -199,7 +199,7 @@ final class KeyFiles {
 
   /// Makes the file of an awaited key, which waits for its first text.
   private func awaitText(
-    of path: KeyPath, _ awaited: KeyFile.Awaited, _ former: Departures.Former?, now: Moment
+    of path: KeyPath, _ awaited: KeyFile.Awaited, _ former: RemovedNames.Former?, now: Moment
   ) throws(TreeError) -> (node: Node, handle: HandleID) {
     let handle = nextHandle()
     begin(
@@ -214,7 +214,7 @@ final class KeyFiles {
   /// new ones are.
   private func placeOfNew(_ path: KeyPath) -> Location {
     let usual = engine.placeOfNew
-    let former = departures.former(path)?.place
+    let former = removedNames.former(path)?.place
     let isOther = usual == .user && (former == .host || former == .cloud)
     return Location(isOther ? former ?? usual : usual, path.domain)
   }
@@ -228,23 +228,23 @@ final class KeyFiles {
   }
 
   /// Carries out unlink(2) of a key.
-  func unlink(_ path: KeyPath, _ former: Departures.Former, now: Moment) throws(TreeError) {
+  func unlink(_ path: KeyPath, _ former: RemovedNames.Former, now: Moment) throws(TreeError) {
     let displaced = try values.displaced(path)
     if try values.awaited(path) != nil {
       // No place has the key.
       values.detach(displaced, at: now.time)
-      return depart(path, former, now: now)
+      return hideName(path, former, now: now)
     }
     let removal = Intent.remove(path.key, path.domain)
     try transactor.transact([removal], touching: [path], isDecisive: true) { _ in
       values.detach(displaced, at: now.time)
-      depart(path, former, now: now)
+      hideName(path, former, now: now)
     }
   }
 
-  /// Hides the name of a key that was removed or renamed, for a second: see `Departures`.
-  func depart(_ path: KeyPath, _ former: Departures.Former, now: Moment) {
-    departures.noteRemoval(path, former, at: now.instant)
+  /// Hides the name of a key that was removed or renamed, for a second: see `RemovedNames`.
+  func hideName(_ path: KeyPath, _ former: RemovedNames.Former, now: Moment) {
+    removedNames.noteRemoval(path, former, at: now.instant)
     table.renewInode(of: path)
   }
 
@@ -253,9 +253,9 @@ final class KeyFiles {
   /// it in the user's list where the host's was.
   /// - Parameter source: the key that it is made of; it tells the place where no key had the name.
   func inFormerPlace(
-    _ path: KeyPath, _ intents: [Intent], from source: Departures.Former? = nil
+    _ path: KeyPath, _ intents: [Intent], from source: RemovedNames.Former? = nil
   ) -> [Intent] {
-    let place = departures.former(path)?.place ?? source?.place
+    let place = removedNames.former(path)?.place ?? source?.place
     return place == .host ? intents.map { .at(.host, $0) } : intents
   }
 }

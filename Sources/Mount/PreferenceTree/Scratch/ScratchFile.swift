@@ -40,8 +40,8 @@ final class ScratchFile {
   /// The type of the key whose text the file is a copy of, or was a moment ago. If it becomes a new
   /// key, that has this type too, if its text is a value of it.
   var formerKind: Kind? { didSet { changes.note(id) } }
-  /// The key that the file makes when it is written to; nil: none. Only the file of a key has one
-  /// whose first text was refused: see `KeyFile.Nameless`.
+  /// The key that the file makes when it is written to; nil means none. Only the file of a key has
+  /// one whose first text was refused: see `KeyFile.Nameless`.
   var nameless: KeyFile.Nameless? { didSet { changes.note(id) } }
   /// Whether it is what a removed key's file showed: it counts as that, and not as a scratch file.
   let isOfKey: Bool

@@ -18,7 +18,7 @@ final class ScratchFiles {
   private let options: TreeOptions
   private let log: TreeLog
   private let table: NodeTable
-  private let departures: Departures
+  private let removedNames: RemovedNames
   private let kernel: KernelCache
   private let position: TreePosition
   private let author: Author
@@ -28,20 +28,20 @@ final class ScratchFiles {
 
   init(_ parts: TreeParts, _ kernel: KernelCache) {
     (engine, options, log, table) = (parts.engine, parts.options, parts.log, parts.table)
-    (departures, self.kernel) = (parts.departures, kernel)
+    (removedNames, self.kernel) = (parts.removedNames, kernel)
     (position, author, claims) = (parts.position, parts.author, parts.claims)
     table.lostClaim = { [position, author, claims] path in
       if let name = position.path(of: path) { claims?.release(Key(name), by: author) }
     }
   }
 
-  /// When `removeUnclaimed` must be called; nil: it need not be.
+  /// When `removeUnclaimed` must be called; nil if it need not be.
   var deadline: Instant? { unclaimed.earliest }
 
   // MARK: - Which names are scratch
 
   /// What becomes of a file that is about to be made under a new name in the directory.
-  /// - Parameter renamed: the name of the key that is renamed to it; nil: none is.
+  /// - Parameter renamed: the name of the key that is renamed to it; nil if none is.
   func judge(
     _ name: String, in directory: any Directory, _ making: ScratchName.Making,
     renamed: String? = nil
@@ -54,7 +54,7 @@ final class ScratchFiles {
     }
     // The name of a key that departed a moment ago means that key again.
     if case .key(let key) = NameCodec.decode(name),
-      departures.contains(KeyPath(domain: domain, key: key)),
+      removedNames.contains(KeyPath(domain: domain, key: key)),
       making != .file(exclusively: true, readsToo: true)
     {
       return .key
@@ -69,7 +69,7 @@ final class ScratchFiles {
 
   private func isOrWasKey(_ name: String, in domain: DomainName) -> Bool {
     guard case .key(let key) = NameCodec.decode(name) else { return false }
-    return departures.contains(KeyPath(domain: domain, key: key))
+    return removedNames.contains(KeyPath(domain: domain, key: key))
       || (try? engine.resolve(key, in: domain)) != nil
   }
 
@@ -211,11 +211,11 @@ final class ScratchFiles {
   /// Removes and returns the scratch files that may stay, and that no tool has renamed or removed
   /// in time, with the keys that they become. An empty file whose name by pattern no key's file has
   /// becomes none: most are locks and marks.
-  /// - Parameter end: nil: whatever the time, because the mount ends.
+  /// - Parameter end: nil means whatever the time, because the mount ends.
   func removeUnclaimed(until end: Instant?) -> [(node: Node, path: KeyPath)] {
     unclaimed.removeDue(at: end).compactMap { id in
       guard let node = table[id], let file = node.scratch, file.mayStay,
-        case .domain(let domain) = file.path.parent, departures.source(of: id) == nil
+        case .domain(let domain) = file.path.parent, removedNames.source(of: id) == nil
       else { return nil }
       let name = file.path.name
       switch NameCodec.decode(name) {

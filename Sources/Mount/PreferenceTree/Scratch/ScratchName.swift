@@ -30,8 +30,8 @@ enum ScratchName {
 
   /// Judges a new name by the way in which it is made. A name alone never makes a file a temporary
   /// one, because settings have such names too (`tab_width` beside `tab`, `sort.old`).
-  /// - Parameter isKey: whether a key has that file name, or had it a moment ago (`Departures`); for
-  ///   `rename`: whether it is the name of the key that is renamed.
+  /// - Parameter isKey: whether a key has that file name, or had it a moment ago (`RemovedNames`);
+  ///   for `rename`: whether it is the name of the key that is renamed.
   static func judge(_ name: String, _ making: Making, isKey: (String) -> Bool) -> Verdict {
     if isEscaped(name) { return .key }
     if making == .directory {

@@ -16,7 +16,7 @@ extension Forest {
     for branch in branches { beginSaving(branch) }
   }
 
-  func beginSaving(_ branch: any Branch) {
+  func beginSaving(_ branch: any MountedTree) {
     if let control = branch as? ControlTree { control.changes.isRecording = true }
     guard let tree = branch as? Tree else { return }
     tree.saver.beginSaving()

@@ -44,7 +44,7 @@ extension ByteWriter {
   ///   - inode: nil: it follows from the name.
   ///   - isNamed: whether a look-up of the domain finds the node, if it is a domain's directory.
   ///   - move: the key that was moved away to the scratch file; nil: none.
-  mutating func append(_ node: Node, inode: UInt64?, isNamed: Bool, move: Departures.Move?) {
+  mutating func append(_ node: Node, inode: UInt64?, isNamed: Bool, move: RemovedNames.Move?) {
     append(optional: inode) { $0.append($1) }
     append(variable: node.lookups)
     append(optional: node.modified.nanoseconds == 0 ? nil : node.modified) {
@@ -129,7 +129,7 @@ extension ByteWriter {
     append(path.name)
   }
 
-  private mutating func append(_ move: Departures.Move) {
+  private mutating func append(_ move: RemovedNames.Move) {
     append(move.source)
     append(optional: move.former.kind) { $0.append($1.rawValue) }
     append(optional: move.former.mode) { $0.append($1) }
@@ -152,7 +152,7 @@ extension NodeTable {
   /// - Returns: the key that was moved away to a scratch file; nil: none.
   func restore(
     _ id: NodeID, _ bytes: ArraySlice<UInt8>, text: [UInt8], now: Instant
-  ) throws -> Departures.Move? {
+  ) throws -> RemovedNames.Move? {
     var reader = ByteReader(bytes)
     let inode = try reader.optional { try $0.number(UInt64.self) }
     let lookups = min(try reader.variable(), Self.mostSaved)
@@ -160,7 +160,7 @@ extension NodeTable {
     let changed = try reader.optional { try $0.timestamp() }
     guard let kind = NodeKind(rawValue: try reader.number()) else { throw ByteReader.Unknown() }
     let content = try self.content(kind, id, text, &reader)
-    var move: Departures.Move?
+    var move: RemovedNames.Move?
     if id == root.id {
       (root.lookups, root.modified, root.changed) = (lookups, modified, changed)
     } else {
@@ -260,10 +260,10 @@ extension ByteReader {
     return ScratchPath(parent: parent, name: try string())
   }
 
-  fileprivate mutating func move() throws -> Departures.Move {
-    Departures.Move(
+  fileprivate mutating func move() throws -> RemovedNames.Move {
+    RemovedNames.Move(
       source: try keyPath(),
-      former: Departures.Former(
+      former: RemovedNames.Former(
         kind: try optional { try $0.kind() }, mode: try optional { try $0.number() },
         place: try optional { Place(rawValue: try $0.string()) }.flatMap { $0 }))
   }

@@ -94,7 +94,7 @@ extension Tree {
     for (id, bytes) in saved.nodes {
       let move = try table.restore(id, bytes, text: saved.texts[id] ?? [], now: now)
       // The time in which nobody served the mount does not count.
-      if let move { departures.noteMove(move.source, move.former, to: id, at: now) }
+      if let move { removedNames.noteMove(move.source, move.former, to: id, at: now) }
       if table[id]?.keyFile?.creation?.awaited != nil { texts.awaitAgain(id, now) }
     }
     for node in table.scratchNodes { scratch.noteUse(node, at: now) }

@@ -15,7 +15,7 @@ import SystemCalls
 final class TreeSaver {
   private let position: TreePosition
   private let table: NodeTable
-  private let departures: Departures
+  private let removedNames: RemovedNames
   private let kernel: KernelCache
   /// The numbers that were saved last.
   private var savedNumbers: TreeNumbers?
@@ -23,7 +23,7 @@ final class TreeSaver {
   private var state = ByteWriter()
 
   init(_ parts: TreeParts, _ kernel: KernelCache) {
-    (position, table, departures) = (parts.position, parts.table, parts.departures)
+    (position, table, removedNames) = (parts.position, parts.table, parts.removedNames)
     self.kernel = kernel
   }
 
@@ -78,7 +78,7 @@ final class TreeSaver {
     // How many bytes there are, which stands before them, is known once they are written.
     state.append(
       node, inode: followsName(node) ? nil : node.inode, isNamed: isNamed(node),
-      move: departures.move(to: id))
+      move: removedNames.move(to: id))
     state.withBytes { writer.append(short: $0) }
     state.removeAll()
     guard let file else { return }

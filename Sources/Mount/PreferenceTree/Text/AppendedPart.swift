@@ -19,7 +19,7 @@ struct AppendedPart: Equatable {
   var end: Int
   /// The last of these bytes, by which `end` is found again; empty: the engine has none of them.
   var tail: [UInt8]
-  /// The editor holds the other bytes: where they are in its text. nil: there are none.
+  /// The editor holds the other bytes: where they are in its text. Is nil if there are none.
   var held: Range<Int>?
   /// The held bytes, once the editor was taken away, and until when they may still be written.
   var lost: [UInt8] = []
@@ -38,7 +38,7 @@ extension AppendedPart {
   /// is not known.
   /// - Parameters:
   ///   - range: where the part is in the editor's text, with what was lost before it.
-  ///   - earlier: the part before it; nil: it is the first.
+  ///   - earlier: the part before it; nil if it is the first.
   ///   - wasHeld: whether the editor held the part before it.
   init?(
     _ range: Range<Int>, of editor: TextEditor, after earlier: AppendedPart?, wasHeld: Bool,

@@ -12,7 +12,7 @@ struct Judge: ~Copyable {
     /// - `template`: the value that the file shows as JSON with dates and data as strings, if it
     ///   does.
     /// - `shown`: the value whose text the file showed; nil for strings and data. See `Recogniser`.
-    /// - `null`: what `null` of JSON stands for; nil: it is refused.
+    /// - `null`: what `null` of JSON stands for; nil if it is refused.
     case kind(Kind, template: Value? = nil, shown: Value? = nil, null: Value? = nil)
     /// The key is new, and its type follows from its text. `preferred` is the type that a key of
     /// this name had a moment ago: the new key gets it if the text is a value of that type.

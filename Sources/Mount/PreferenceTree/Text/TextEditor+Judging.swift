@@ -72,7 +72,7 @@ extension TextEditor {
   }
 
   /// Returns what to do where the engine has refused the new text with its old tail: commit the new
-  /// text alone, if that is the text of a value too; nil: it is not.
+  /// text alone, if that is the text of a value too; nil if it is not.
   func withoutTail() -> Action? {
     guard case .overlaid(var overlay) = phase, overlay.tailCounts == true, overlay.headCounts else {
       return nil

@@ -55,8 +55,8 @@ final class TextEditor {
     /// The offset at which the new text ends and the old tail begins.
     var end: Int
     var until: Instant
-    /// Whether the new text with the old tail is the text of a value; nil: not judged yet, because
-    /// the text is long.
+    /// Whether the new text with the old tail is the text of a value; nil means not judged yet,
+    /// because the text is long.
     var tailCounts: Bool?
     /// Whether the new text alone is the text of a value.
     var headCounts: Bool

@@ -42,7 +42,7 @@ extension TextWriter {
     return false
   }
 
-  /// Returns the intents that make an awaited key with its first value; nil: the key is there.
+  /// Returns the intents that make an awaited key with its first value; nil if the key is there.
   func making(_ file: KeyFile, _ set: Intent) throws(TreeError) -> [Intent]? {
     let path = file.path
     guard let awaited = try values.awaited(path) else { return nil }

@@ -51,8 +51,8 @@ extension TextWriter {
   /// Gives the editor to the file, and carries out the action of its step. If the engine or the
   /// editor refuses the text, the text is thrown away and the file shows its value again.
   /// - Parameters:
-  ///   - handle: that of who writes the text; nil: nobody does at the moment, and the text of a key
-  ///     that is still being created is its creator's.
+  ///   - handle: that of who writes the text; nil if nobody does at the moment, and the text of a
+  ///     key that is still being created is its creator's.
   ///   - isDecisive: see `Transactor.transact`.
   ///   - written: when the text was last written, if that was before: the value gets that time,
   ///     which stat(2) has shown since.

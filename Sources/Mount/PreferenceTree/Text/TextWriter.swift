@@ -28,7 +28,7 @@ final class TextWriter {
   /// The nodes of files with an editor, and when an editor whose text is complete is thrown away; or
   /// when it is forgotten where a refused text ended.
   var edited: [NodeID: Instant] = [:]
-  /// When `tick` must be called; nil: it need not be.
+  /// When `tick` must be called; nil if it need not be.
   private(set) var deadline: Instant?
 
   init(

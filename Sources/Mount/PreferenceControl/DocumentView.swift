@@ -4,10 +4,10 @@ import PropertyList
 import Synchronization
 import SystemCalls
 
-/// What the keys of a `WholeEngine` stand for.
+/// What the keys of a `DocumentView` stand for.
 ///
 /// Threads: any. Errors are those of the search engine.
-protocol WholeContents: Sendable {
+protocol ViewContents: Sendable {
   /// Reads and changes the store.
   var search: SearchEngine { get }
   /// The keys that exist.
@@ -33,12 +33,12 @@ protocol WholeContents: Sendable {
   func domainsNeeded(for key: Key?) -> [DomainName]
 }
 
-/// A key of a `WholeEngine`, its new value, and the bytes that were written for it, as far as they
+/// A key of a `DocumentView`, its new value, and the bytes that were written for it, as far as they
 /// are known; a nil value removes it.
 typealias WholeChange = (key: Key, value: Value?, text: [UInt8]?)
 
 /// Contents of which each key can be set without regard to the others.
-protocol SeparateContents: WholeContents {
+protocol SeparateContents: ViewContents {
   /// The intents that set the key to a value, or remove it (nil): see `apply`.
   func intents(
     toSet key: Key, _ value: Value?, isComputed: Bool
@@ -70,7 +70,7 @@ extension SeparateContents {
   }
 }
 
-extension WholeContents {
+extension ViewContents {
   var isReadOnly: Bool { false }
   func isReadOnly(_ key: Key) -> Bool { isReadOnly }
 }
@@ -96,7 +96,7 @@ extension Edit {
 /// transaction where a part of it that changes was changed meanwhile.
 ///
 /// Threads: any. One lock, held for a look; contents are asked without it.
-final class WholeEngine<Contents: WholeContents>: Engine {
+final class DocumentView<Contents: ViewContents>: Engine {
   private let contents: Contents
   /// The texts that were written, each with the value that it was written for.
   private let texts = Mutex<[Key: (value: Value, text: [UInt8])]>([:])

@@ -13,8 +13,8 @@ import SystemCalls
 /// something throws EACCES, EPERM or the errno that users of such a file expect.
 ///
 /// Threads: all calls must be made by one thread at a time.
-public protocol Branch: AnyObject {
-  /// When `tick` must be called next; nil: not before another call sets it.
+public protocol MountedTree: AnyObject {
+  /// When `tick` must be called next; nil means not before another call sets it.
   var nextDeadline: Instant? { get }
 
   /// Returns the root as an entry, and counts the look-up.
@@ -23,7 +23,7 @@ public protocol Branch: AnyObject {
   /// driver has them read before it makes the request.
   func domainsNeeded(at id: NodeID, _ name: [UInt8]?) -> [DomainName]
   /// Returns what must be read of the history before a request about the node, or about the name in
-  /// it; nil: nothing.
+  /// it; nil means nothing.
   func historyNeeded(at id: NodeID, _ name: [UInt8]?) -> HistoryNeed?
   /// Carries out FUSE_LOOKUP: finds a name. The look-up counts until `forget`.
   func lookup(_ parent: NodeID, _ name: [UInt8], now: Moment) throws(TreeError) -> LookupResult
@@ -46,7 +46,7 @@ public protocol Branch: AnyObject {
   /// Returns whether the kernel may cache the directory's listing and give it to other processes.
   func mayKeepListing(_ id: NodeID, now: Moment) throws(TreeError) -> Bool
   /// Carries out readdir(3). Returns the entries after the cookie (0: all), without `.` and `..`.
-  /// - Parameter version: the version of the entries that is new enough; nil: the present one
+  /// - Parameter version: the version of the entries that is new enough; nil means the present one
   ///   where the cookie is 0, else that of the last listing.
   func list(
     _ id: NodeID, after cookie: UInt64, since version: UInt64?
@@ -111,7 +111,7 @@ public struct WriteRequest: Sendable {
   public init(_ bytes: [UInt8], at offset: Int) { (self.bytes, self.offset) = (bytes, offset) }
 }
 
-extension Branch {
+extension MountedTree {
   public func hasLostName(_ id: NodeID) -> Bool { false }
   /// Returns nil: the present needs no history.
   public func historyNeeded(at id: NodeID, _ name: [UInt8]?) -> HistoryNeed? { nil }

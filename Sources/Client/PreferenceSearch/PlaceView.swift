@@ -12,7 +12,7 @@ import SystemCalls
 /// lists; a change of it throws `.forced`.
 ///
 /// Threads: any; it has no lock of its own.
-final class PlaceEngine: Engine {
+final class PlaceView: Engine {
   private let place: Place
   fileprivate let search: SearchEngine
 
@@ -116,7 +116,7 @@ final class PlaceEngine: Engine {
 
 extension SearchEngine {
   /// Returns an engine that shows and changes one place alone.
-  package func engine(of place: Place) -> any Engine { PlaceEngine(place, self) }
+  package func engine(of place: Place) -> any Engine { PlaceView(place, self) }
 
   /// Carries out intents that name the place of the registered defaults. Observers other than the
   /// author are notified. Throws where the rules, or schemas after `.judged`, refuse an intent;
@@ -173,7 +173,7 @@ extension VolatilePlace: StoredPlaces {
 
 // MARK: - Schemas
 
-extension PlaceEngine {
+extension PlaceView {
   func newKind(of key: Key, in domain: DomainName) -> (kind: Kind, isCertain: Bool)? {
     search.newKind(of: key, in: domain)
   }

@@ -19,11 +19,11 @@ import SystemCalls
 /// that holds the lock ends: when a successor answers it, or, if the guard was killed too, when the
 /// device is closed that it was read from. Until then nothing may stay open here whose end another
 /// process waits for (the sockets to `prefsd` and to the guard), nor that device. So the table
-/// holds nothing but the standard descriptors, a bell and its own device, from which no request is
-/// read; and code on these threads must use no socket and no file of other threads.
+/// holds nothing but the standard descriptors, a wake-up and its own device, from which no request
+/// is read; and code on these threads must use no socket and no file of other threads.
 ///
 /// Threads: any may put. Locks: the workers', `entries`, `performing` and `log`, each for a look.
-final class Notifier: Sendable {
+final class CacheInvalidator: Sendable {
   private enum Task {
     case effect(Effect)
     /// Once the tasks before this one are done, the kernel has been told of the changes up to the
@@ -62,7 +62,7 @@ final class Notifier: Sendable {
         announced[name] = announcement
         return false
       default:
-        guard announcements < Notifier.mostAnnouncements else { return false }
+        guard announcements < CacheInvalidator.mostAnnouncements else { return false }
         announcements += 1
         announced[name] = announcement
         return true
@@ -99,7 +99,7 @@ final class Notifier: Sendable {
   private let log = Mutex<SharedLog?>(nil)
 
   /// Has the thread note in the log, for a successor, what it does.
-  func note(in log: SharedLog) { self.log.withLock { $0 = log } }
+  func keepProgress(in log: SharedLog) { self.log.withLock { $0 = log } }
 
   private func note(_ number: SavedState.Number, _ value: UInt64) {
     log.withLock { $0 }?[number.rawValue] = value
@@ -126,7 +126,7 @@ final class Notifier: Sendable {
       case .announced(let number): worker.put { $0.add(announced: number) }
       }
     }
-    try start(worker, "prefs-notifier", session) { [self] task in
+    try start(worker, "prefs-entries", session) { [self] task in
       switch task {
       case .effect(let effect): perform(effect, session)
       case .settled(_, let version): settleEntries { $0.note(entries: version) }
@@ -141,7 +141,7 @@ final class Notifier: Sendable {
   ) throws(SystemError) {
     let device = fuse_session_fd(session.raw)
     try worker.start(
-      name: name, prepare: { [self] in isolate(device) }, ended: { [ended] in ended.ring() }
+      name: name, prepare: { [self] in isolate(device) }, ended: { [ended] in ended.signal() }
     ) { [self] tasks in
       for task in tasks.all where !worker.isStopping {
         note(performing: 1)
@@ -166,8 +166,8 @@ final class Notifier: Sendable {
     if let version = entries.withLock({ note(&$0) }) { settled(.entries, version) }
   }
 
-  /// Gives the thread a descriptor table of its own. It keeps the standard descriptors, the bell,
-  /// and a second device in the place of the session's; everything else is closed there.
+  /// Gives the thread a descriptor table of its own. It keeps the standard descriptors, the
+  /// wake-up, and a second device in the place of the session's; everything else is closed there.
   private func isolate(_ device: CInt) {
     guard prefsfs_unshare_descriptors() == 0 else { return }
     // If no second device can be made, at least no socket stays open here.
@@ -183,7 +183,7 @@ final class Notifier: Sendable {
   /// Hands effects to the threads, each of which performs its own in order.
   /// - Parameter number: that of the last announcement among them; 0: there is none, or it is not
   ///   saved.
-  func put(_ effects: [Effect], announced number: UInt64 = 0) {
+  func enqueue(_ effects: [Effect], announced number: UInt64 = 0) {
     let (entries, others) = (effects.filter(\.isOfEntry), effects.filter { !$0.isOfEntry })
     if !entries.isEmpty { worker.put { tasks in for effect in entries { tasks.add(effect) } } }
     if others.isEmpty { return }
@@ -195,7 +195,7 @@ final class Notifier: Sendable {
 
   /// Has `settled` called for the version when everything that was put before has been done; for
   /// attributes, the pages.
-  func put(settled kind: Settlement, _ version: UInt64) {
+  func enqueue(settled kind: Settlement, _ version: UInt64) {
     pageWorker.put { $0.add(settled: kind, version) }
     if kind == .entries { worker.put { $0.add(settled: kind, version) } }
   }
@@ -243,15 +243,16 @@ extension Effect {
   fileprivate var isOfEntry: Bool { if case .invalidateEntry = self { true } else { false } }
 }
 
-/// Up to which change the two threads of a `Notifier` have done what was put before entries settled.
-/// Entries are settled for a change when both have, so that whoever waits for that reads no old page.
+/// Up to which change the two threads of a `CacheInvalidator` have done what was put before entries
+/// settled. Entries are settled for a change when both have, so that whoever waits for that reads
+/// no old page.
 ///
 /// What a driver finds that has changed before it has no version (0), and takes nothing back.
 struct SettledEntries {
   private var (pages, entries): (UInt64, UInt64) = (0, 0)
 
   /// Notes how far pages are dropped.
-  /// - Returns: up to which change entries are settled now; nil: as before.
+  /// - Returns: up to which change entries are settled now; nil means as before.
   mutating func note(pages version: UInt64) -> UInt64? {
     note { $0.pages = max($0.pages, version) }
   }
