@@ -278,7 +278,7 @@ import Testing
       #expect(try refusal("Both.sha256") == "")
       #expect(try refusal("Both.sha1").contains("SHA-1"))
       #expect(try refusal("Both.md5").contains("MD5"))
-      #expect(try refusal("Server.sha256").contains("servers of TLS"))
+      #expect(try refusal("Server.sha256").contains("only for TLS servers"))
       #expect(try refusal("Small.sha256").contains("signature is not valid"))
       #expect(try refusal("Old.sha256").contains("signature is not valid"))
       #expect(try refusal("Bare.sha256") == "", "the signer's certificate is known")

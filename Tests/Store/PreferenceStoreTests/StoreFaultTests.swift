@@ -124,7 +124,7 @@ import Testing
       let other = try TestStore(sandbox)
       try other.set("Other", 1)
       for _ in 0..<3 { try test.store.revive() }
-      #expect(test.lines.all.count { $0.contains("may own the store too") } == 1)
+      #expect(test.lines.all.count { $0.contains("second process may be writing") } == 1)
       #expect(test.lines.all.count { $0.contains("made anew") } == 1)
       let names = try FileManager.default.contentsOfDirectory(atPath: sandbox.state + "/s")
       #expect(names.count { $0.hasPrefix("journal.") } == 2)

@@ -57,6 +57,10 @@ struct KeptObjects {
       return Object(bytes: 0..<0)
     }
     let end = shape.end ?? starts.next(after: offset) ?? list.layout.offsetTable
+    // Its count is cut off. In front of another object it could become that object's first bytes.
+    let (type, low) = (list.bytes[offset] >> 4, list.bytes[offset] & 15)
+    let isCounted = low == 15 && (0x4...0x7 ~= type || 0xA...0xD ~= type)
+    if shape.end == nil, end == offset + 1, isCounted { return Object(bytes: 0..<0) }
     size += end - offset + shape.references * list.layout.referenceSize
     guard size <= list.bytes.count else { return nil }
     var object = Object(bytes: offset..<end)
