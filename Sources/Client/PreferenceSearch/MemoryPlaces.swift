@@ -90,6 +90,7 @@ public final class MemoryPlaces: PersistentPlaces, DurabilityService {
     if let refusal { throw refusal.about(intents) }
     return try applying.withLock { _ throws(EngineError) in
       let rules = ChangeRules(self)
+      try rules.requireUnlocked(intents)
       var items: [Changeset.Item] = []
       for intent in intents { items += try rules.items(for: intent) }
       let changeset = commit(items)

@@ -124,6 +124,7 @@ struct StoreView {
     _ intents: [Intent], _ places: some StoredPlaces
   ) throws(EngineError) -> [Changeset.Item] {
     let rules = ChangeRules(places)
+    try rules.requireUnlocked(intents)
     var judged: [Changeset.Item]?
     for intent in intents {
       let items = try rules.items(for: intent)

@@ -39,8 +39,8 @@ extension ChangeRules {
     case .renameDomain(let old, to: let new):
       return try rename(Location(place, old), to: Location(place, new))
     case .expect(_, let location, _), .expectUnchanged(_, let location, _):
-      return location.place == place ? try edits(for: intent) : []
-    case .at, .edit, .replace, .judged: return try edits(for: intent)
+      return location.place == place ? try items(for: intent) : []
+    case .at, .edit, .replace, .judged: return try items(for: intent)
     }
   }
 

@@ -13,13 +13,19 @@ public struct ChangeRules<Places: StoredPlaces> {
     (self.places, self.heedsLocks) = (places, heedsLocks)
   }
 
-  /// Returns the edits that carry out the intent. Throws where the intent is refused, and says why.
-  public func items(for intent: Intent) throws(EngineError) -> [Changeset.Item] {
-    if heedsLocks, intent.mayChangeOwn { try places.domainLocks().refuse(intent) }
-    return try edits(for: intent)
+  /// Throws `.forced` if one of a transaction's intents would change something of the user's in a
+  /// locked domain. Ask this before `items`: an expectation about a value that the lock hides would
+  /// be refused first, as one that no longer holds.
+  public func requireUnlocked(_ intents: [Intent]) throws(EngineError) {
+    guard heedsLocks else { return }
+    // By index: a loop over the intents would allocate.
+    for index in intents.indices where intents[index].mayChangeOwn {
+      try places.domainLocks().refuse(intents[index])
+    }
   }
 
-  func edits(for intent: Intent) throws(EngineError) -> [Changeset.Item] {
+  /// Returns the edits that carry out the intent. Throws where the intent is refused, and says why.
+  public func items(for intent: Intent) throws(EngineError) -> [Changeset.Item] {
     switch intent {
     case .set(let key, let domain, let value, let text):
       let place = try placeOfWrite(of: key, in: domain)
@@ -41,7 +47,7 @@ public struct ChangeRules<Places: StoredPlaces> {
       let places = place == .host ? [.host, .user] : [place]
       return places.map { .init(Location($0, domain), .set(key, value, text)) }
     case .removeOwn(let key, let domain):
-      _ = try edits(for: .remove(key, domain))
+      _ = try items(for: .remove(key, domain))
       var items: [Changeset.Item] = []
       for location in Place.own.map({ Location($0, domain) })
       where try places.find(key, at: location) != nil {

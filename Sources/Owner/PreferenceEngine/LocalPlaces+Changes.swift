@@ -44,6 +44,7 @@ extension LocalPlaces {
       var items: [Changeset.Item] = []
       // What comes from other machines, and what a profile sets once, waits until it counts.
       let rules = ChangeRules(self, heedsLocks: ![.cloud, .once].contains(source.via))
+      try rules.requireUnlocked(intents)
       var foreign: Set<Int> = []
       var judging: PatternBudget?
       for intent in intents {

@@ -78,6 +78,7 @@ import Testing
         for try in 'echo 9 > app/Both' 'touch app/New' 'rm app/Both' 'defaults write app K 1' \\
           'defaults delete app Mine' 'mkdir applet' 'echo 3 > .prefs/places/user/app/Mine'; do
           (eval "$try") 2> /dev/null && echo "$try"; done
+        (echo 9 > app/Mine) 2>&1 | sed 's/.*: //'; defaults explain app Mine 2>&1 | tail -1
         defaults write app K 1 2>&1 | tail -1; defaults explain app Both | head -1
         defaults explain --json app Both | jq -c '[.source, .locked]'; mkdir free; echo 5 > free/K; cat free/K
         defaults delete $S/managed/prefsfs Locked; show; echo 9 > app/Both; cat app/Both
@@ -86,6 +87,8 @@ import Testing
       let missing = "No such file or directory\n"
       #expect(
         outcome.output == "\(free)600\n\(missing)2\n\(missing)\(missing)Both\n400\n" + """
+          Operation not permitted
+          defaults: the administrator has locked the domain: no value of the user's counts in it
           defaults: app: the administrator has locked the domain (Locked of prefsfs)
           * any-user (locked): 2
           ["any-user",true]

@@ -26,7 +26,7 @@ enum Explain {
       try Explanation(store.engine, StoreLayout(store.surroundings), store.places)
         .holders(of: key, in: target.domain)
     }
-    guard !holders.isEmpty else { throw target.lacks(key.string) }
+    guard !holders.isEmpty else { throw try absence(of: key, target, store) }
     guard options.form == .json else {
       return Output.write(Explanation.text(of: holders, isAppleText: options.isAppleText))
     }
@@ -36,6 +36,22 @@ enum Explain {
         "locked": .boolean(holder.isLocked), "value": holder.value, "file": .string(holder.file),
       ])
     }
+  }
+}
+
+extension Explain {
+  /// The refusal of a key that no place has, or only places that the administrator's lock hides.
+  private static func absence(
+    of key: Key, _ target: Target, _ store: StoreView
+  ) throws(Refusal) -> Refusal {
+    let absence = target.lacks(key.string)
+    let isLocked = try target.reading { () throws(EngineError) in
+      try store.engine.isLocked(target.domain)
+    }
+    guard isLocked else { return absence }
+    return Refusal(
+      message: absence.message,
+      detail: "the administrator has locked the domain: no value of the user's counts in it")
   }
 }
 
