@@ -2,7 +2,7 @@ import Glibc
 import PreferenceCloud
 import SystemCalls
 
-/// Which file is this host's. The carrier saves it.
+/// Which file is this host's. `prefs-cloud` saves it.
 public struct HostFileIdentity: Equatable, Sendable {
   /// The name of the host; the file is named after it.
   public var host: String
@@ -106,7 +106,7 @@ struct CloudDirectory {
   }
 
   /// Reads what a file has behind what was read of it; as a whole if it was replaced.
-  /// - Returns: nil where nothing has changed, or it is no file that is read.
+  /// - Returns: nil where nothing has changed, or it is not a file that is read.
   private mutating func read(
     _ file: HostFileName
   ) -> (frames: [HostFile.Frame], isWhole: Bool)? {

@@ -7,7 +7,7 @@ import PropertyList
 /// Promises:
 /// - The record of a key is the one with the latest stamp in any file: hosts that have read the same
 ///   files have the same records, in whatever order and however often they have read them.
-/// - A record never goes back to an earlier one while the carrier runs, also where a file is gone.
+/// - A record never goes back to an earlier one while `prefs-cloud` runs, also where a file is gone.
 /// - Revisions are this host's own, and go on from those that its state has.
 struct DirectoryServer: Sendable {
   typealias Record = HostFile.Record
@@ -26,7 +26,7 @@ struct DirectoryServer: Sendable {
   /// The names whose entries have no revision yet, in the order in which they came.
   private var fresh: [[UInt8]] = []
   private(set) var revision: Int64
-  /// What the host knew when the carrier began: a record that it knew keeps its revision.
+  /// What the host knew when `prefs-cloud` began: a record that it knew keeps its revision.
   private var known: [[UInt8]: (stamp: Stamp, revision: Int64)]
   /// Names whose records were forgotten, and the revisions of that.
   private var removals: [(name: [UInt8], revision: Int64)] = []
@@ -132,7 +132,7 @@ struct DirectoryServer: Sendable {
     case answer([UInt8])
     /// The records belong into the host's file. Then `pushed` is the answer.
     case append([Record])
-    /// It is no request of a session.
+    /// It is not a request of a session.
     case refused
   }
 

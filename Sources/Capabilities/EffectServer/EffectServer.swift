@@ -161,7 +161,7 @@ public final class EffectServer {
       if !wasSlowed, rules[name]?.schedule.isSlowed == true { tellLoop(kept.rule) }
       begin(EffectJob(kept.rule, digests, values, since: done), name, digests)
     } catch {
-      if kept.error != "\(error)" { log("\(name) cannot be looked at: \(error)") }
+      if kept.error != "\(error)" { log("\(name): its values cannot be read: \(error)") }
       rules[name]?.error = "\(error)"
       rules[name]?.schedule.putOff(now)
     }
@@ -170,7 +170,7 @@ public final class EffectServer {
   private func begin(_ job: EffectJob, _ name: String, _ digests: EffectValues) {
     let isBegun = threads.run { [arrivals, wakeup, file, layout, log] in
       let (run, unsaved) = job.perform(file, layout, log: log)
-      if let unsaved { log("\(name): how it went could not be saved: \(unsaved)") }
+      if let unsaved { log("\(name): the result could not be saved: \(unsaved)") }
       arrivals.withLock { $0.ended.append((name, digests, run)) }
       wakeup.signal()
     }

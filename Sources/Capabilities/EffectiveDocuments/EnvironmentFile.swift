@@ -3,7 +3,7 @@ import PropertyList
 /// A file of variables that `EnvironmentFile=` of systemd and `.` of a shell read as the same
 /// values: each in double quotes, in which `"`, `\`, `$` and the backquote are escaped.
 ///
-/// systemd leaves out names that are no variables, older versions leave out values with control
+/// systemd leaves out names that are not those of variables, older versions leave out values with control
 /// characters, and one value that is not a text of Unicode makes it refuse the whole file.
 enum EnvironmentFile {
   /// The most bytes that Linux passes to a program in one variable: name, `=`, value and NUL.
@@ -58,7 +58,7 @@ enum EnvironmentFile {
       return "\(name) is a variable of the shell or of the loader of programs"
     }
     if name.utf8.count + text.utf8.count > longest - 2 {
-      return "it is longer than the environment of a program allows"
+      return "its value is longer than a program's environment allows"
     }
     if !text.unicodeScalars.allSatisfy(canHold) {
       return "its value has characters that systemd refuses"

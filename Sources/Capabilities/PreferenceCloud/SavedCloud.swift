@@ -20,7 +20,7 @@ public struct SavedCloud: Equatable, Sendable {
     public let header: Value
     /// Entries that are written, or deleted (nil).
     public let entries: [CloudKey: Value?]
-    /// Losers that are written, or deleted (nil).
+    /// Replaced values that are written, or deleted (nil).
     public let replacedValues: [UInt64: Value?]
   }
 

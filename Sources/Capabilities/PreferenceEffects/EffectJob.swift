@@ -71,7 +71,7 @@ public struct EffectJob: Sendable {
     do throws(SystemError) {
       return try body()
     } catch {
-      throw EffectProblem("its state cannot be kept: \(error)")
+      throw EffectProblem("its state cannot be saved: \(error)")
     }
   }
 

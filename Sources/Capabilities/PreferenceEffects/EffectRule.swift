@@ -96,7 +96,7 @@ public struct EffectRule: Equatable, Sendable {
 
   private mutating func readFile(_ write: Value?, _ form: Value?) throws(EffectProblem) {
     guard let write else {
-      if form != nil { throw EffectProblem("As means nothing without Write") }
+      if form != nil { throw EffectProblem("As has no effect without Write") }
       return
     }
     guard let path = write.string, path.hasPrefix("/") || path.hasPrefix("~/"),
@@ -108,7 +108,7 @@ public struct EffectRule: Equatable, Sendable {
     }
     guard let domain = patterns.first?.domain, patterns.allSatisfy({ $0.domain == domain }),
       !domain.contains("*")
-    else { throw EffectProblem("with Write, all of Keys must name one domain, without *") }
+    else { throw EffectProblem("with Write, all of Keys must name the same domain, without *") }
     (self.path, self.form) = (path, form)
   }
 

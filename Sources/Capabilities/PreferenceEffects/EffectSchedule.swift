@@ -44,13 +44,13 @@ public struct EffectSchedule: Sendable {
     lastHeard = now
   }
 
-  /// Changes the delay, of a rule that is another one now.
+  /// Changes the delay of a rule that has changed.
   public mutating func replace(delay: Double, now: Instant) {
     self.delay = delay
     hear(now)
   }
 
-  /// When the rule is looked at next; nil means not before something is heard, or it has ended.
+  /// When the rule is looked at next; nil if not before something is heard, or it has ended.
   public var due: Instant? {
     if isRunning { return nil }
     var moments: [Instant] = []

@@ -51,7 +51,7 @@ public struct EffectValues: Equatable, Sendable {
   /// Creates what was read from a file.
   init(rule: Digest, values: [EffectKey: Digest]) { (self.rule, self.values) = (rule, values) }
 
-  /// The keys whose values are different here: all of them where the rule is another one.
+  /// The keys whose values are different here: all of them where the rule has changed.
   /// - Parameter old: nil if the rule has never been carried out.
   public func changes(since old: EffectValues?) -> [EffectKey] {
     guard let old, old.rule == rule else { return values.keys.sorted() }

@@ -49,9 +49,11 @@ public struct EffectWriter: Sendable {
       guard let status = try Files.status(target) else {
         return Target(path: target, present: nil, status: nil)
       }
-      guard status.st_mode & S_IFMT == S_IFREG else { throw problem(path, "it is no file") }
+      guard status.st_mode & S_IFMT == S_IFREG else {
+        throw problem(path, "it is not a regular file")
+      }
       guard status.st_uid == geteuid() || geteuid() == 0 else {
-        throw problem(path, "it belongs to another user")
+        throw problem(path, "it belongs to a different user")
       }
       let bytes = try Files.regularContents(target, limit: Self.largest)
       return Target(path: target, present: bytes, status: status)
@@ -72,7 +74,9 @@ public struct EffectWriter: Sendable {
     guard let status = try Files.linkStatus(path), status.st_mode & S_IFMT == S_IFLNK else {
       return Self.inRealDirectory(path)
     }
-    guard status.st_uid == geteuid() else { throw problem(path, "the link is another user's") }
+    guard status.st_uid == geteuid() else {
+      throw problem(path, "the link belongs to a different user")
+    }
     if let real = Files.realPath(path) { return real }
     let link = Files.linkTarget(path) ?? ""
     let end = link.hasPrefix("/") ? link : Files.parent(of: path) + "/" + link

@@ -14,7 +14,7 @@ package struct NetChange: Sendable {
   package fileprivate(set) var between: UInt64?
 
   /// The numbers of the changes that have become one, where the filter names one of them that is not
-  /// the last: what it alone did is not kept. Is nil if they are as they were made.
+  /// the last: what it alone did is not kept. It is nil if none were joined.
   package fileprivate(set) var merged: ClosedRange<UInt64>?
 
   /// Whether a profile has made one of them: its values are in no list.

@@ -244,7 +244,7 @@ extension HistoryContents {
   }
 
   /// The number of the last change by a moment: the present with every later change taken back is
-  /// the state of then. Is nil if the history does not have that moment. It is in the future, or
+  /// the state of then. It is nil if the history does not have that moment. It is in the future, or
   /// before the oldest change, or changes after it are missing. Any moment of the day of the oldest
   /// change counts as after it, or as right before it, unless changes before it are missing. A
   /// change with an earlier time than the one before it was made under a wrong clock, and counts as

@@ -14,7 +14,7 @@ struct DeclareArguments {
   let isForced: Bool
   /// Why it is applied; empty: the command line does not say.
   let because: String
-  /// How long it counts, in nanoseconds, unless it is confirmed (nil if without end), and whether
+  /// How long it counts, in nanoseconds, unless it is confirmed (nil if it has no end), and whether
   /// it ends without a question.
   let limit: (nanoseconds: Int64, isLease: Bool)?
 

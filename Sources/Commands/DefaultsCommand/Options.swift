@@ -25,7 +25,7 @@ struct Options {
   var isForced = false
   /// `--rules`: a document may have rules, which run commands.
   var allowsRules = false
-  /// `--lease TIME`: for how many nanoseconds what is written counts; nil if without end.
+  /// `--lease TIME`: for how many nanoseconds what is written counts; nil if it has no end.
   var lease: Int64?
   /// `--because TEXT`: why something is changed, for the history.
   var because = ""

@@ -48,7 +48,7 @@ package final class Terminal {
     return coding.contains("utf8")
   }
 
-  /// Blocks the signals, and changes nothing else. Throws where the descriptor is no terminal.
+  /// Blocks the signals, and changes nothing else. Throws where the descriptor is not a terminal.
   package init(input: CInt = 0, output: CInt = 1) throws(SystemError) {
     (self.input, self.output) = (input, output)
     name = Environment.variable("TERM") ?? ""

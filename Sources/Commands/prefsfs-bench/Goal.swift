@@ -12,7 +12,7 @@ enum Goal {
     if case .atMost(_, let subject) = self { subject } else { nil }
   }
 
-  /// What it is compared with: a number, or the figure of a peer. Is nil if the peer was not
+  /// What it is compared with: a number, or the figure of a peer. It is nil if the peer was not
   /// measured.
   private func limit(_ medians: [String: Double]) -> Double? {
     switch self {

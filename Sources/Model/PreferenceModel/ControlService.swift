@@ -89,7 +89,7 @@ public struct ControlDirectory {
   public var find: (Key) throws(EngineError) -> Key?
   /// Whether `find` may return another key than that of the name.
   public var hasAliases = false
-  /// When its entries last changed; nil if they always were as they are.
+  /// When its entries last changed; nil if they have never changed.
   public var modified: () throws(EngineError) -> Timestamp? = { () throws(EngineError) in nil }
   /// Returns what a key that `find` has returned stands for, now or in a predecessor of this process;
   /// nil if it returns no such key. It reads nothing.

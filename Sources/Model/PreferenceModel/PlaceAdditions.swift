@@ -36,7 +36,7 @@ public struct PlaceAdditions: Sendable {
     until.map { $0 <= now } == true || lastEnd.map { $0 > now } == true
   }
 
-  /// Why nothing of the domain can be read in the place; nil if it can.
+  /// Why nothing of the domain can be read in the place; nil if it can be read.
   public func error(of domain: DomainName) -> EngineError? { obstacle ?? unreadable[domain] }
 
   /// Creates the additions of a place that has none.

@@ -77,7 +77,7 @@ public final class ManagedGroups: Sendable {
     Set((state.withLock { $0.members } ?? []).map { Place.managedFor($0) })
   }
 
-  /// When `directories` must be called again; nil means not before the name service has answered,
+  /// When `directories` must be called again; nil if not before the name service has answered,
   /// or a directory comes.
   public var deadline: Instant? { state.withLock { $0.isAsking ? nil : $0.due } }
 

@@ -167,7 +167,7 @@ public struct Surroundings: Sendable {
   public var socketNote: String { stateDirectory + "/socket" }
 
   /// Why no owner could keep its state: the state directory cannot be written, or made. Then an owner
-  /// only reads. Is nil if it can be written. Cost: a small file; access(2), and one for each
+  /// only reads. It is nil if it can be written. Cost: a small file; access(2), and one for each
   /// directory that is missing.
   public var stateObstacle: EngineError? {
     if other == nil, let point = Self.awaitedMount(of: Self.home, MountInformation.planned) {

@@ -236,7 +236,7 @@ public struct FileOwnership: Sendable {
   public var group = getgid()
   /// `-o umask=`: the permission bits that are taken from every file and directory. Each then shows
   /// all its other bits (a read-only file those for reading), whatever chmod(2) has set, as with
-  /// other file systems. Is nil if each shows its own mode.
+  /// other file systems. It is nil if each shows its own mode.
   public var mask: mode_t?
 
   /// The user and group of the process, without a mask.

@@ -215,7 +215,7 @@ final class StoreHistory: HistoryService {
   func days() throws(EngineError) -> Set<Key> { Set(try changes().days.keys.map { Key($0) }) }
 
   /// The number of the change that was the last one at a moment: a time, a date, the number of a
-  /// change, `yesterday` or `-2h`; nil means the name means none that the history has.
+  /// change, `yesterday` or `-2h`; nil if the name means none that the history has.
   func number(ofMoment name: String) throws(EngineError) -> UInt64? {
     if let number = try changes().days[name] { return number }
     guard let moment = HistoryMoment(name) else { return nil }

@@ -28,7 +28,7 @@ public final class Forest {
   let claims: (any NameClaims)?
   let log: (LogLine) -> Void
   /// The trees by their numbers.
-  var branches: [any MountedTree] = []
+  var mountedTrees: [any MountedTree] = []
   /// Where in the control directory the roots of the other trees stand, in the order of the trees'
   /// numbers; the control directory itself at [].
   var paths: [[Key]] = []
@@ -69,10 +69,10 @@ public final class Forest {
     case .preferences:
       let tree = Tree(
         engine: engine, options: options, author: author, claims: claims, now: .now, log: log)
-      (main, branches) = (tree, [tree])
+      (main, mountedTrees) = (tree, [tree])
     case .machinePlaces:
       let tree = controlTree(TreePosition(), service.machineRoot())
-      (control, branches) = (tree, [tree])
+      (control, mountedTrees) = (tree, [tree])
     }
   }
 
@@ -81,7 +81,7 @@ public final class Forest {
   /// The tree of a node. A number of no tree gives the first one, which answers ENOENT.
   public subscript(id: NodeID) -> any MountedTree {
     let index = Int(id.tree)
-    return index < branches.count ? branches[index] : branches[0]
+    return index < mountedTrees.count ? mountedTrees[index] : mountedTrees[0]
   }
 
   /// Returns the tree of a node, which a request changes, or in which it makes, removes or renames
@@ -109,20 +109,21 @@ public final class Forest {
   private func controlTree(_ position: TreePosition, _ root: ControlDirectory) -> ControlTree {
     ControlTree(
       root, service, position, options.style, now: .now,
-      open: { [unowned self] path, root throws(TreeError) in try branch(at: path, root) }, log: log)
+      open: { [unowned self] path, root throws(TreeError) in try mountedTree(at: path, root) },
+      log: log)
   }
 
-  private func add(_ branch: any MountedTree, at path: [Key]) {
-    branches.append(branch)
+  private func add(_ mounted: any MountedTree, at path: [Key]) {
+    mountedTrees.append(mounted)
     paths.append(path)
-    if isSaving { beginSaving(branch) }
+    if isSaving { beginSaving(mounted) }
   }
 
   /// The control directory; it is made when somebody looks for it.
   func controlDirectory() -> ControlTree {
     if let control { return control }
     let position = TreePosition(
-      number: UInt64(branches.count), path: Self.controlName, .domains)
+      number: UInt64(mountedTrees.count), path: Self.controlName, .domains)
     let own: [Key: ControlEntry] = [
       "status.json": ControlEntry { [unowned self] () throws(EngineError) in
         .bytes(try statusText(most: .max))
@@ -139,10 +140,10 @@ public final class Forest {
   /// The tree whose root stands at the path in the control directory. Makes it at the first call;
   /// throws ENOSPC where the mount has too many trees.
   @discardableResult
-  func branch(at path: [Key], _ root: ControlRoot) throws(TreeError) -> any MountedTree {
-    if let number = numbers[path] { return branches[number] }
+  func mountedTree(at path: [Key], _ root: ControlRoot) throws(TreeError) -> any MountedTree {
+    if let number = numbers[path] { return mountedTrees[number] }
     let name = controlDirectory().fullPath(path)
-    guard branches.count < Self.most else {
+    guard mountedTrees.count < Self.most else {
       throw .system(.noSpace, "\(name): a mount has at most \(Self.most) directories of this kind")
     }
     var options = options
@@ -153,8 +154,8 @@ public final class Forest {
       if kind == .dictionary { options.style = .json }
     }
     let position = TreePosition(
-      number: UInt64(branches.count), path: name, root.isFlat ? .keys(of: .global) : .domains)
-    numbers[path] = branches.count
+      number: UInt64(mountedTrees.count), path: name, root.isFlat ? .keys(of: .global) : .domains)
+    numbers[path] = mountedTrees.count
     let tree = Tree(
       engine: root.engine(), options: options, position: position, author: author, claims: claims,
       now: .now, log: log)
@@ -208,32 +209,35 @@ public final class Forest {
 
   // MARK: - Changes and time
 
-  /// When `tick` must be called next; nil means not before another call sets it.
+  /// When `tick` must be called next; nil if not before another call sets it.
   public var nextDeadline: Instant? {
-    branches.count == 1 ? branches[0].nextDeadline : branches.compactMap(\.nextDeadline).min()
+    mountedTrees.count == 1
+      ? mountedTrees[0].nextDeadline : mountedTrees.compactMap(\.nextDeadline).min()
   }
 
   /// Shows a change that was not made through this mount, in every tree.
   public func changed(_ notice: Notice, now: Moment) {
     main?.changed(notice, now: now)
-    for branch in branches where branch !== main { branch.changed(notice.changeset, now: now) }
+    for mounted in mountedTrees where mounted !== main {
+      mounted.changed(notice.changeset, now: now)
+    }
   }
 
   /// Does everything that has become due.
-  public func tick(now: Moment) { for branch in branches { branch.tick(now: now) } }
+  public func tick(now: Moment) { for mounted in mountedTrees { mounted.tick(now: now) } }
 
   /// Ends the trees with the mount.
-  public func finish(now: Moment) { for branch in branches { branch.finish(now: now) } }
+  public func finish(now: Moment) { for mounted in mountedTrees { mounted.finish(now: now) } }
 
   /// Shows the changes that were made through one tree in the others. Removes and returns the
   /// effects of all trees since the last call. Cost: O(trees), and O(trees) more for each change.
   public func removeEffects() -> [Effect] {
-    for branch in branches {
-      for change in branch.removeChanges() {
-        for other in branches where other !== branch { other.changed(change, now: .now) }
+    for mounted in mountedTrees {
+      for change in mounted.removeChanges() {
+        for other in mountedTrees where other !== mounted { other.changed(change, now: .now) }
       }
     }
-    return branches.flatMap { $0.removeEffects() }
+    return mountedTrees.flatMap { $0.removeEffects() }
   }
 
   // MARK: - Status
@@ -247,7 +251,7 @@ public final class Forest {
 
   private func statusText(most: Int) throws(EngineError) -> [UInt8] {
     var status = try service.status()
-    let trees = branches.compactMap { $0 as? Tree }
+    let trees = mountedTrees.compactMap { $0 as? Tree }
     status["scratch files"] = .array(trees.flatMap(\.scratchPaths).sorted().map { .string($0) })
     status["held texts"] = .array(trees.flatMap(\.heldTexts).sorted().map { .string($0) })
     status["nodes"] = .integer(WideInteger(UInt64(trees.reduce(0) { $0 + $1.table.count })))

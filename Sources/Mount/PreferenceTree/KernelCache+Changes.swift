@@ -23,7 +23,7 @@ extension KernelCache {
       invalidateEntry(table.root.id, location.domain.key)
     }
     propagate(notice.changeset, touched: [], changesNames: true, isOutside: true)
-    // A name that had departed comes back with any value.
+    // A removed name comes back with any value.
     for domain in Set(returned) { entriesChanged(domain, at: notice.changeset.time) }
     let gone = notice.changeset.items.filter { $0.edit == .removeDomain }
     if !gone.isEmpty {

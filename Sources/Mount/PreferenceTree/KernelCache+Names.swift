@@ -31,7 +31,7 @@ extension KernelCache {
     append(.invalidateAttributes(node.id))
   }
 
-  /// Shows the value again that places have for a name that departed, if any.
+  /// Shows the value again that places have for a removed name, if any.
   func show(_ path: KeyPath, now: Moment) {
     guard let parent = table[path.domain] else { return }
     guard let found = try? engine.resolve(path.key, in: path.domain) else { return }

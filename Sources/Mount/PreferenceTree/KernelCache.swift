@@ -136,7 +136,7 @@ final class KernelCache {
   ///   - isGone: whether the change removed the key. Only a generated text is not looked up again.
   ///   - isSet: whether the change set the key. If the key is gone all the same, a later notice
   ///     removes it, and has the value of which the file keeps a copy.
-  ///   - removed: the value that the change removed; nil if none, or it is not known.
+  ///   - removed: the value that the change removed; nil if it removed none, or the value is not known.
   func invalidate(
     _ path: KeyPath, _ version: UInt64 = .max, isGone: Bool = false, isSet: Bool = false,
     removed: StoredValue? = nil

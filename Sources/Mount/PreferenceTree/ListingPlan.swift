@@ -19,8 +19,8 @@ public struct ListingPlan: Sendable {
   let engine: any Engine
   let listsInherited: Bool
   let inodes: InodeNumbers
-  /// Keys that are hidden, because their names departed.
-  let departed: Set<Key>
+  /// Keys that are hidden, because their names were removed a moment ago.
+  let removed: Set<Key>
   let scratch: [ListingItem]
 
   /// Makes the listing. Waits as long as the engine does. Throws the error of a list that cannot be
@@ -38,8 +38,8 @@ public struct ListingPlan: Sendable {
     case .keys(let domain):
       let keys = try keys(of: domain)
       items.reserveCapacity(keys.count + scratch.count)
-      if !scratch.isEmpty { shown = keys.subtracting(departed) }
-      for key in keys where !departed.contains(key) {
+      if !scratch.isEmpty { shown = keys.subtracting(removed) }
+      for key in keys where !removed.contains(key) {
         // A key of a text of its own: else each use of the text is a copy of it.
         let path = KeyPath(domain: domain, key: Key(key.string))
         items.append(ListingItem(NameCodec.encode(path.key), inode: inodes[path], .file))

@@ -14,7 +14,7 @@ import SystemCalls
 ///
 /// Threads: all calls must be made by one thread at a time.
 public protocol MountedTree: AnyObject {
-  /// When `tick` must be called next; nil means not before another call sets it.
+  /// When `tick` must be called next; nil if not before another call sets it.
   var nextDeadline: Instant? { get }
 
   /// Returns the root as an entry, and counts the look-up.

@@ -45,11 +45,11 @@ extension Tree {
   public func noteLookup(in parent: NodeID) { table[parent]?.directory?.listing.noteLookup() }
 
   private func plan(of directory: any Directory) -> ListingPlan {
-    var departed: Set<Key> = []
-    if case .keys(let domain) = directory.names { departed = removedNames.keys(of: domain) }
+    var removed: Set<Key> = []
+    if case .keys(let domain) = directory.names { removed = removedNames.keys(of: domain) }
     return ListingPlan(
       version: directory.listing.version, names: directory.names, engine: engine,
-      listsInherited: options.listsInherited, inodes: table.inodes, departed: departed,
+      listsInherited: options.listsInherited, inodes: table.inodes, removed: removed,
       scratch: scratchItems(directory.scratchParent))
   }
 

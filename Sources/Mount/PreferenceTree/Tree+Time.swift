@@ -3,7 +3,7 @@ import SystemCalls
 // Does what is due at a time: ends truncations, old tails, held texts and removed names.
 
 extension Tree {
-  /// When `tick` must be called next; nil means not before another call sets it.
+  /// When `tick` must be called next; nil if not before another call sets it.
   public var nextDeadline: Instant? {
     var next = texts.deadline
     for deadline in [removedNames.deadline, scratch.deadline, kernel.deadline] {

@@ -34,7 +34,7 @@ final class ValueReader {
 
   // MARK: - Values
 
-  /// Returns the key's value; nil if no place has the key, or its name departed a moment ago.
+  /// Returns the key's value; nil if no place has the key, or its name was removed a moment ago.
   func resolve(_ path: KeyPath, now: Moment) throws(TreeError) -> Resolution? {
     removedNames.hides(path, at: now.instant) ? nil : try resolve(path)
   }
@@ -46,7 +46,7 @@ final class ValueReader {
     return isHidden ? nil : try found(path)
   }
 
-  /// Returns the key's value, whether or not its name departed; nil if no place has the key. An
+  /// Returns the key's value, whether or not its name was removed a moment ago; nil if no place has the key. An
   /// awaited key (`KeyFile.Awaited`) is empty. Cost: as of `found`.
   func resolve(_ path: KeyPath) throws(TreeError) -> Resolution? {
     let found = try found(path)
@@ -122,7 +122,7 @@ final class ValueReader {
   }
 
   /// The value that tells which strings of a text are dates and data, if the file may show JSON: in
-  /// `-o format=json`, and where a text is kept, which may have been written there. Is nil if the
+  /// `-o format=json`, and where a text is kept, which may have been written there. It is nil if the
   /// file shows texts that say it.
   func template(_ shown: Resolution?) -> Value? {
     guard let shown, options.style == .json || shown.text != nil else { return nil }

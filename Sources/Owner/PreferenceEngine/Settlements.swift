@@ -181,7 +181,7 @@ public final class Settlements: Sendable {
   }
 
   /// Notes that the mounts of a client, but the author's, are being notified of the change.
-  /// - Parameter told: nil if all lost mounts, whose kernels may show what has changed.
+  /// - Parameter told: nil means all lost mounts, whose kernels may show what has changed.
   public func expect(_ version: UInt64, of told: [Author]? = nil, except author: Author?) {
     state.withLock { state in
       let lost = told == nil ? state.mounts.filter { $0.value.lostUntil != nil }.map(\.key) : []
@@ -310,7 +310,7 @@ public final class Settlements: Sendable {
   /// Marks the mounts that were waited for too long as silent, forgets lost ones, and calls the
   /// bodies that waited for them alone. Call it when it has said, and when `onEarlierExpiry` says
   /// so, from one thread, which waits for no list. Cost: a lock, if it is not due.
-  /// - Returns: when it must be called again; nil means not before `onEarlierExpiry` says so.
+  /// - Returns: when it must be called again; nil if not before `onEarlierExpiry` says so.
   public func expire(_ now: Instant) -> Instant? {
     let due = state.withLock { $0.next }
     guard let moment = due, moment <= now else { return due }

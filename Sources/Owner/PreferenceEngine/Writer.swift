@@ -240,7 +240,7 @@ final class Writer: Sendable {
   }
 
   /// Writes the history if it is due.
-  /// - Returns: when it is due next; nil means not before the next change.
+  /// - Returns: when it is due next; nil if not before the next change.
   private func historyDue(_ now: Instant) -> Instant? {
     if let due = store.history.deadline, due <= now { store.history.record() }
     return store.history.deadline
@@ -255,7 +255,7 @@ final class Writer: Sendable {
   }
 
   /// Has the name service asked again which groups the user is in, if that is due.
-  /// - Returns: when it is due next; nil means not before it has answered, or a directory comes.
+  /// - Returns: when it is due next; nil if not before it has answered, or a directory comes.
   private func groupsDue(_ now: Instant) -> Instant? {
     if let due = store.lists.groupsDeadline, due <= now {
       store.lists.refreshAdditions(of: [.ownManaged])

@@ -291,7 +291,7 @@ final class Connection: Sendable {
     if !isHeld { carryOutRequest(request, number, lease) }
   }
 
-  /// Until when a change may be made, by this process's clock; nil if the request is none.
+  /// Until when a change may be made, by this process's clock; nil if the request makes no change.
   private func lease(of request: Request) -> Lease? {
     guard case .apply(_, _, let deadline, _, _, _) = request else { return nil }
     return Lease(until: deadline.advanced(nanoseconds: state.withLock { $0.clockOffset }))

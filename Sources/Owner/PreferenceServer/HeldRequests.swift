@@ -17,7 +17,7 @@ struct HeldRequests {
     let number: UInt64
     /// The size of its message.
     let bytes: Int
-    /// Until when a change may be made; nil if the request is none.
+    /// Until when a change may be made; nil if the request makes no change.
     var lease: Lease?
     /// A domain that was not at hand at the last look.
     private var awaited: ListReader.Need?

@@ -88,7 +88,7 @@ final class ProgramKeeper: Sendable {
       guard let status else { continue }
       log("\(program.name) ended with status \(status); it is started again")
       let pause = pauses.next(afterRunOf: Int64(Instant.now.milliseconds(after: began)))
-      // A ring that came while the program ended has been heard already.
+      // A signal that came while the program ended has been seen already.
       let isAwaited = state.withLock { $0.isStopping || $0.hasNewSettings }
       if !isAwaited { wakeup.wait(until: Instant.now.advanced(milliseconds: pause)) }
     }
@@ -132,7 +132,7 @@ final class ProgramKeeper: Sendable {
     }
   }
 
-  /// Whether the program is still wanted, after a ring.
+  /// Whether the program is still wanted, after a signal.
   private func isStillWanted() -> Bool {
     if state.withLock({ $0.isStopping }) { return false }
     state.change { $0.hasNewSettings = false }

@@ -128,7 +128,7 @@ public final class Server: Sendable {
   }
 
   /// Calls the body of `whenIdle` if that is due.
-  /// - Returns: when it is; nil means not before a client has left.
+  /// - Returns: when it is; nil if not before a client has left.
   private func tellIdle(_ now: Instant) -> Instant? {
     let (due, body) = state.withLock { state -> (Instant?, (@Sendable () -> Void)?) in
       guard !state.isIdleTold, state.hasNoClient else { return (nil, nil) }

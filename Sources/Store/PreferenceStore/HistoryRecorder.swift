@@ -26,7 +26,7 @@ public final class HistoryRecorder: Sendable {
     self.historian = Mutex(historian)
   }
 
-  /// When `record` is to be called; nil means not before the next change.
+  /// When `record` is to be called; nil if not before the next change.
   public var deadline: Instant? { lists.state.withLock { $0.history.due } }
 
   /// Appends the changes to the history that it lacks. It never refuses a change: what cannot be

@@ -115,7 +115,7 @@ public final class JournalKeeper: Sendable {
       })
   }
 
-  /// When `releaseIfDue` has something to do; nil means not before the next change.
+  /// When `releaseIfDue` has something to do; nil if not before the next change.
   public var releaseDeadline: Instant? { lists.state.withLock { $0.upkeep.releaseAt } }
 
   /// Removes the journal files that were kept for clients that might repeat a request, once the

@@ -53,7 +53,7 @@ struct ListOwners: Sendable {
   // MARK: - Lists of others
 
   /// The statement of a list that another owner has written since this one has last heard of it.
-  /// Is nil if somebody else has written the list, or it is a copy.
+  /// It is nil if somebody else has written the list, or it is a copy.
   func news(_ list: ListFile.Contents) -> ListStatement? {
     guard let statement = list.statement, statement.owner != own,
       statement.number > contains[statement.owner] ?? 0

@@ -123,7 +123,7 @@ extension Lists {
 
   /// Forgets the values that keys had before changes, and what requests did, once they are more than
   /// ten seconds old.
-  /// - Returns: when there is more to forget; nil means not before the next change.
+  /// - Returns: when there is more to forget; nil if not before the next change.
   public func forgetOld(_ now: Instant) -> Instant? {
     state.withLock { state in
       let requests = state.requests.forgetOld(now, most: 10_000)

@@ -11,7 +11,7 @@ extension Lists {
   public var groupPlaces: Set<Place> { fragments.groups.places }
 
   /// When the additions of the user's own managed lists must be looked at, so that the name service
-  /// is asked again which groups the user is in; nil means not before something else happens.
+  /// is asked again which groups the user is in; nil if not before something else happens.
   public var groupsDeadline: Instant? { fragments.groups.deadline }
 
   /// What identifies the state of the groups' directories, and of the membership.

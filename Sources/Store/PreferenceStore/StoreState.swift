@@ -24,7 +24,7 @@ struct LocationState: Sendable {
   /// What is known of the list's owners, where there are several.
   var owners = ListOwners()
   /// When the list, which had keys, was found without a byte: another program may be about to
-  /// write it anew. Is nil if it has contents since, or never had.
+  /// write it anew. It is nil if it has contents since, or never had.
   var emptied: Instant?
   /// Why the last rewrite, or the last look at the list, failed; nil if it did not.
   var failure: EngineError?
@@ -123,7 +123,7 @@ struct StoreState {
   var upkeep = JournalUpkeep()
   /// The time of the last change; the next one's is later.
   var lastTime = Timestamp(nanoseconds: 0)
-  /// When `forgetOld` has something to do; nil means not before the next change.
+  /// When `forgetOld` has something to do; nil if not before the next change.
   var forgetAt: Instant?
   /// Changes that the history does not have yet.
   var history = HistoryQueue()

@@ -10,7 +10,7 @@ import Testing
   }
 
   /// The value of `odd`, objects that it refers to, from 5 on, and what must be in a list that is
-  /// written anew; nil if nothing, because the object is cut off.
+  /// written anew; nil if the list cannot be written, because the object is cut off.
   private static let odd: [(name: String, object: [UInt8], more: [[UInt8]], kept: [UInt8]?)] = [
     ("null", [0x00], [], [0x00]), ("fill", [0x0F], [], [0x0F]),
     ("an unknown type", [0x91, 1, 2], [], [0x91, 1, 2]),

@@ -78,7 +78,7 @@ import Testing
     }
   }
 
-  @Test("a value that another machine replaced knowingly, several times, is no loser")
+  @Test("a value that another machine replaced knowingly, several times, is not in the log")
   func chain() throws {
     try Self.withReplicas { left, right in
       left.set(Self.key, 0)

@@ -434,7 +434,7 @@ import Testing
   }
 
   @Test(
-    "without a server that compares, a value that is replaced unknown is a loser",
+    "without a server that compares, a value that is replaced unknown is kept in the log",
     arguments: [
       (nil, []), ([], [1]), ([Stamp(milliseconds: 10, counter: 0, host: "third")], []),
       ([Stamp(milliseconds: 12, counter: 0, host: "third")], []),

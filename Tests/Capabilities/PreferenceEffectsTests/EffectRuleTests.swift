@@ -42,7 +42,7 @@ import Testing
       (["Keys": "d/*", "Run": ""], "Run must name a program, and have no NUL"),
       (["Keys": "d/*", "Run": ["a", 1]], "Run must be a string or an array of strings"),
       (["Keys": "d/*", "Run": 1], "Run must be a string or an array of strings"),
-      (["Keys": "d/*", "Run": "x", "As": "ini"], "As means nothing without Write"),
+      (["Keys": "d/*", "Run": "x", "As": "ini"], "As has no effect without Write"),
       (
         ["Keys": "d/*", "Write": "x", "As": "ini"],
         "Write must be the path of a file, absolute or beginning with ~/"
@@ -50,11 +50,11 @@ import Testing
       (["Keys": "d/*", "Write": "/x"], "Write needs As, one of json, plist, env, ini"),
       (
         ["Keys": ["d/*", "e/*"], "Write": "/x", "As": "ini"],
-        "with Write, all of Keys must name one domain, without *"
+        "with Write, all of Keys must name the same domain, without *"
       ),
       (
         ["Keys": "d*/*", "Write": "/x", "As": "ini"],
-        "with Write, all of Keys must name one domain, without *"
+        "with Write, all of Keys must name the same domain, without *"
       ),
       (
         ["Keys": "d/*", "Run": "x", "Delay": -1],

@@ -246,7 +246,7 @@ import Testing
 
   @Test(
     "a removed name shows the value of another place after a second, and the kernel hears of it")
-  func departed() throws {
+  func removed() throws {
     let bench = try Bench()
     try bench.set("K", .string("global"), in: .global)
     _ = try bench.key("K")

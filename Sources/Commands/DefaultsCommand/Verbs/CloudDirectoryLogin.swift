@@ -10,7 +10,7 @@ enum CloudDirectoryLogin {
   private static var keyFile: String { Surroundings().stateDirectory + "/cloud-key" }
 
   /// Keeps the directory and the key file, which it makes where there is none, and waits for the
-  /// connection. The directory is the carrier's to look at: a share may hang.
+  /// connection. Only `prefs-cloud` looks at the directory: a share may hang.
   /// - Returns: the exit status: 1 where there is no connection after 10 s.
   static func logIn(_ endpoint: String, _ store: StoreView) throws(Refusal) -> Int32 {
     guard endpoint.dropFirst(CloudSettings.directoryPrefix.count).hasPrefix("/") else {

@@ -119,7 +119,7 @@ extension Drawing {
     text + String(repeating: " ", count: max(columns - Width.columns(of: text), 0))
   }
 
-  /// A text in lines of at most that many columns.
+  /// A text in lines of at most `width` columns.
   static func wrapped(_ text: String, _ columns: Int) -> [String] {
     var lines: [String] = []
     for word in text.split(whereSeparator: \.isWhitespace).map(String.init) {

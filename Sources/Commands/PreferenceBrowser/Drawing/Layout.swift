@@ -4,7 +4,7 @@ import TerminalScreen
 struct Layout: Equatable {
   /// The rows of the list.
   let list: Range<Int>
-  /// The rows about the chosen key, below a rule; empty: there is no room.
+  /// The rows about the chosen key, below a rule; empty if there is no room.
   let details: Range<Int>
   /// The row of the filter; nil if there is no room.
   let filter: Int?

@@ -107,7 +107,7 @@ struct PlainSession {
     }
   }
 
-  /// The key with a number of the last list; nil, and a message: there is none.
+  /// The key with a number of the last list; nil, with a message, if there is none.
   private func key(_ word: String) -> EntryID? {
     if let number = Int(word), listed.indices.contains(number - 1) { return listed[number - 1] }
     if Int(word) != nil { say("the list has no number \(word); it has 1 to \(listed.count)") }
@@ -169,7 +169,7 @@ struct PlainSession {
     let value =
       isContainer
       ? Recogniser.value(of: Array(text.utf8), kind: subject.kind).map { .success($0) }
-        ?? .failure(ValueLine.Refusal(sentence: "the text is no \(subject.kind.rawValue) (JSON)"))
+        ?? .failure(ValueLine.Refusal(sentence: "the text is not \(subject.kind.phrase), as JSON"))
       : ValueLine.value(of: text, as: subject.kind)
     switch value {
     case .success(let value):
@@ -185,7 +185,7 @@ struct PlainSession {
 
   private func export(_ name: String, _ numbers: String) throws(EngineError) {
     guard let form = RecordedForm(rawValue: name) else {
-      return say("\(name) is no form; commands, apply, ansible and profile are")
+      return say("\(name) is not a form; the forms are commands, apply, ansible and profile")
     }
     let ids = numbers.split(separator: " ").compactMap { key(String($0)) }
     guard case .exported(let text, _) = try store.export(ids, as: form, shown: []) else { return }

@@ -24,7 +24,7 @@ struct BrowserState: Sendable {
 
   var size: Grid.Size
   let isASCII: Bool
-  /// Why nothing can be changed; nil if it can.
+  /// Why nothing can be changed; nil if changes are possible.
   let readOnly: String?
   var mode = Mode.filter
   /// Where Escape leads back to from menus and lines.
@@ -182,13 +182,13 @@ struct BrowserState: Sendable {
     chosen = table.row(lastPosition)?.id
   }
 
-  /// Moves from the chosen row by that many.
+  /// Moves from the chosen row by a number of rows.
   mutating func move(by count: Int) {
     isPinned = true
     choose(max(min(position + count, table.count - 1), 0))
   }
 
-  /// Where the chosen row is; 0: none is.
+  /// Where the chosen row is; 0 if none is.
   var position: Int { chosen.flatMap { table.position(of: $0) } ?? 0 }
 
   /// Where the chosen row was last, for when it goes.

@@ -46,7 +46,7 @@ enum ValueLine {
     }
   }
 
-  /// The value that a line means, or why it means none.
+  /// The value that a line means, or why it is not the text of one.
   static func value(of line: String, as kind: Kind) -> Result<Value, Refusal> {
     switch kind {
     case .string: return .success(.string(line))
@@ -62,7 +62,8 @@ enum ValueLine {
   private static func data(_ line: String) -> Result<Value, Refusal> {
     let digits = line.filter { !$0.isWhitespace }.utf8.map { digit($0) }
     guard !digits.contains(nil), digits.count % 2 == 0 else {
-      return .failure(Refusal(sentence: "data has two hexadecimal digits for each byte"))
+      return .failure(
+        Refusal(sentence: "data is written with two hexadecimal digits for each byte"))
     }
     let known = digits.compactMap { $0 }
     return .success(
@@ -78,7 +79,7 @@ enum ValueLine {
     }
   }
 
-  /// Why a text is no value.
+  /// Why a text is not that of a value.
   struct Refusal: Error, Equatable {
     let sentence: String
   }

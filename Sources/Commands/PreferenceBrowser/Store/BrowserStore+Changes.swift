@@ -149,7 +149,8 @@ extension BrowserStore {
       throw EngineError(.changedMeanwhile, domain: id.domain, key: id.key, conflict.reason)
     }
     try plan.apply(to: places, by: author)
-    let message = plan.steps.isEmpty ? "it is so already" : "change \(number) is taken back"
+    let message =
+      plan.steps.isEmpty ? "the values are those already" : "change \(number) is taken back"
     return .made(nil, line: "", message: message)
   }
 }

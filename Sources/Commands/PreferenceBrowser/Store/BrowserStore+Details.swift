@@ -84,7 +84,7 @@ extension BrowserStore {
 
   // MARK: - Lines and exports
 
-  /// The line of a shell that makes a change; empty: there is none.
+  /// The line of a shell that makes a change; empty if there is none.
   func line(_ id: EntryID, _ location: Location, _ value: Value?, isShown: Bool) -> String {
     var value = value
     if !isShown, let known = value, Secrecy(places).hides(known, of: id, schemaKey(id)) {

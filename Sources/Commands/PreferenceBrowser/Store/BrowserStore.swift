@@ -22,7 +22,7 @@ final class BrowserStore: Sendable {
   /// The only place, and the only domain; nil means all.
   let place: Place?
   private let domain: DomainName?
-  /// Why nothing can be changed; nil if it can.
+  /// Why nothing can be changed; nil if changes are possible.
   let readOnly: String?
   /// Whether it is the past.
   let isPast: Bool

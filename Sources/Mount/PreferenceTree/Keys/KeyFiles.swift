@@ -210,7 +210,7 @@ final class KeyFiles {
     return (node, handle)
   }
 
-  /// Where a key that is made is kept: where it was, if it has departed a moment ago, or else where
+  /// Where a key that is made is kept: where it was, if it left a moment ago, or else where
   /// new ones are.
   private func placeOfNew(_ path: KeyPath) -> Location {
     let usual = engine.placeOfNew

@@ -52,7 +52,7 @@ final class ScratchFiles {
     case .root: return ScratchName.isRootName(name) ? .temporary : .key
     case .directory: return .temporary
     }
-    // The name of a key that departed a moment ago means that key again.
+    // The name of a key that left a moment ago means that key again.
     if case .key(let key) = NameCodec.decode(name),
       removedNames.contains(KeyPath(domain: domain, key: key)),
       making != .file(exclusively: true, readsToo: true)

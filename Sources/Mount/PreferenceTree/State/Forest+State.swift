@@ -13,12 +13,12 @@ extension Forest {
   ///   for, by which a successor finds it (`setMade`).
   package func beginSaving(_ setDecisive: @escaping (Bool) -> Void) {
     self.setDecisive = setDecisive
-    for branch in branches { beginSaving(branch) }
+    for mounted in mountedTrees { beginSaving(mounted) }
   }
 
-  func beginSaving(_ branch: any MountedTree) {
-    if let control = branch as? ControlTree { control.changes.isRecording = true }
-    guard let tree = branch as? Tree else { return }
+  func beginSaving(_ mounted: any MountedTree) {
+    if let control = mounted as? ControlTree { control.changes.isRecording = true }
+    guard let tree = mounted as? Tree else { return }
     tree.saver.beginSaving()
     tree.transactor.setDecisive = setDecisive
   }
@@ -31,9 +31,9 @@ extension Forest {
       writer.append(paths[savedPaths])
       savedPaths += 1
     }
-    for branch in branches {
-      if let tree = branch as? Tree { tree.saver.saveChanges(&writer) }
-      if let control = branch as? ControlTree { control.save(all: false, &writer) }
+    for mounted in mountedTrees {
+      if let tree = mounted as? Tree { tree.saver.saveChanges(&writer) }
+      if let control = mounted as? ControlTree { control.save(all: false, &writer) }
     }
   }
 
@@ -42,9 +42,9 @@ extension Forest {
     var writer = ByteWriter()
     savedPaths = 0
     saveChanges(&writer)
-    for branch in branches {
-      if let tree = branch as? Tree { tree.saver.saveAll(&writer) }
-      if let control = branch as? ControlTree { control.save(all: true, &writer) }
+    for mounted in mountedTrees {
+      if let tree = mounted as? Tree { tree.saver.saveAll(&writer) }
+      if let control = mounted as? ControlTree { control.save(all: true, &writer) }
     }
     return writer.bytes
   }
@@ -56,8 +56,8 @@ extension Forest {
     let saved = try SavedTrees(records)
     for path in saved.paths { try makeTree(at: path) }
     for (id, node) in saved.control { try control?.restore(id, node.path, lookups: node.lookups) }
-    for (number, tree) in saved.trees where number < branches.count {
-      try (branches[Int(number)] as? Tree)?.restore(tree, now: .now)
+    for (number, tree) in saved.trees where number < mountedTrees.count {
+      try (mountedTrees[Int(number)] as? Tree)?.restore(tree, now: .now)
     }
   }
 
@@ -67,13 +67,13 @@ extension Forest {
     guard case .tree(let root)? = control.entry(at: path)?.content else {
       throw ByteReader.Unknown()
     }
-    try branch(at: path, root)
+    try mountedTree(at: path, root)
   }
 
   /// The path of a file whose text is under way, from the mount point: the engine does not have it,
   /// and a successor would not get it; nil: there is none.
   package var textUnderWay: String? {
-    branches.lazy.compactMap { ($0 as? Tree)?.files(of: { !$0.isCommitted }).first }.first
+    mountedTrees.lazy.compactMap { ($0 as? Tree)?.files(of: { !$0.isCommitted }).first }.first
   }
 
   /// The domains that somebody has looked up at the mount point, with the keys that somebody has
@@ -88,13 +88,13 @@ extension Forest {
 
   /// Claims the names again that the predecessor had claimed for files which it made exclusively.
   package func claimAgain() {
-    let names = branches.compactMap { $0 as? Tree }.flatMap { $0.scratch.claimed }
+    let names = mountedTrees.compactMap { $0 as? Tree }.flatMap { $0.scratch.claimed }
     if !names.isEmpty { claims?.claimAgain(names, by: author) }
   }
 
   /// Has everything dropped that the kernel has cached.
   package func invalidateAll() {
-    for branch in branches { (branch as? Tree)?.kernel.invalidateAll() }
+    for mounted in mountedTrees { (mounted as? Tree)?.kernel.invalidateAll() }
   }
 
   // MARK: - Requests that a predecessor has carried out
@@ -102,7 +102,7 @@ extension Forest {
   /// Has the next request follow the change that it asks for, because a predecessor has made it.
   /// - Parameter made: nil: requests are carried out again.
   package func setMade(_ made: Changeset?) {
-    for branch in branches { (branch as? Tree)?.transactor.made = made }
+    for mounted in mountedTrees { (mounted as? Tree)?.transactor.made = made }
   }
 
   /// Notes that a predecessor has carried a write out: the engine has the text.

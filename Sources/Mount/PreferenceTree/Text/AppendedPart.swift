@@ -17,9 +17,9 @@ struct AppendedPart: Equatable {
   /// The engine has the first bytes of the write(2), or all: the offset in the text at which they
   /// ended.
   var end: Int
-  /// The last of these bytes, by which `end` is found again; empty: the engine has none of them.
+  /// The last of these bytes, by which `end` is found again; empty if the engine has none of them.
   var tail: [UInt8]
-  /// The editor holds the other bytes: where they are in its text. Is nil if there are none.
+  /// The editor holds the other bytes: where they are in its text. It is nil if there are none.
   var held: Range<Int>?
   /// The held bytes, once the editor was taken away, and until when they may still be written.
   var lost: [UInt8] = []

@@ -55,7 +55,7 @@ final class TextEditor {
     /// The offset at which the new text ends and the old tail begins.
     var end: Int
     var until: Instant
-    /// Whether the new text with the old tail is the text of a value; nil means not judged yet,
+    /// Whether the new text with the old tail is the text of a value; nil if that was not judged yet,
     /// because the text is long.
     var tailCounts: Bool?
     /// Whether the new text alone is the text of a value.
