@@ -168,7 +168,7 @@ public final class Etcd: @unchecked Sendable {
     public let key: String
 
     /// Makes certificates in a directory.
-    /// - Parameter days: how long the server's is valid; negative: it has expired.
+    /// - Parameter days: how long the server's is valid; negative if it has expired.
     public init(in directory: String, name: String, days: Int = 2) {
       let base = "\(directory)/\(name)"
       (authority, certificate, key) = ("\(base)-ca.pem", "\(base).pem", "\(base).key")

@@ -42,7 +42,7 @@ final class Arrivals: Sendable {
     wakeup.signal()
   }
 
-  /// Notes that everything must be looked at: a carrier begins.
+  /// Notes that everything must be looked at, when `prefs-cloud` begins.
   func noteAll() { contents.withLock { ($0.hasNewSettings, $0.hasSyncRequest) = (true, true) } }
 
   /// Removes and returns everything.

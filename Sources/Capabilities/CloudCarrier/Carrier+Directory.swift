@@ -23,7 +23,7 @@ extension Carrier {
       save: { [weak self] in self?.save($0) }, log: log)
   }
 
-  /// Saves which file is this host's. Where that fails, the next carrier begins a new one.
+  /// Saves which file is this host's. Where that fails, the next `prefs-cloud` begins a new one.
   private func save(_ file: HostFileIdentity) {
     do throws(EngineError) { try place.note(CloudNotes.file, file.value) } catch { note(error) }
   }

@@ -11,7 +11,7 @@ import SystemCalls
 /// Promises:
 /// - What the state machine has decided (`Synchroniser`) is saved in the transaction that changes
 ///   the place, before anything is sent: `kill -9` at any moment loses and repeats nothing. What
-///   the user changed while no carrier ran is found when one begins.
+///   the user changed while no `prefs-cloud` ran is found when one begins.
 /// - A change of the user's that comes between is never overwritten: the transaction expects the
 ///   values that the decision was made from, and the decision is made again.
 /// - Where the store's owner does not answer, the carrier waits and tries again. Where the server
@@ -37,11 +37,11 @@ final class Carrier {
   var lastError: String?
   /// The status that was noted last.
   var status = CloudStatus()
-  /// Since when it is so; nil: nothing was noted.
+  /// Since when it is so; nil if nothing was noted.
   var statusSince: AbsoluteTime?
   /// Tells of changes of the network; nil where this process may not hear of them.
   private let network = try? NetworkWatch()
-  /// The request that somebody waits for; nil: nobody waits.
+  /// The request that somebody waits for; nil if nobody waits.
   var sync: SyncRequest?
   /// Slows down keys that two writers change in turns.
   var pace = PushPace()
@@ -186,8 +186,8 @@ final class Carrier {
     else { return }
     sync = SyncRequest(value: request)
     // A connection that begins lists everything anyway. Somebody who waits may have mended what
-    // kept it from being there, or the key by which values are read: the settings and their files are
-    // read again.
+    // kept it from being there, or the key by which values are read: the settings and their files
+    // are read again.
     if session?.isAnswering(now: .now) == true, machine.unreadable.isEmpty {
       handle(.probe)
       carryOut(session?.perform([.list]) ?? [])

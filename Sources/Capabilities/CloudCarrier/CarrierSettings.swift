@@ -4,14 +4,14 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-/// What a carrier needs to know to connect: the settings of the cloud, with their files read.
+/// What `prefs-cloud` needs to know to connect: the settings of the cloud, with their files read.
 struct CarrierSettings: Sendable {
   let settings: CloudSettings
   let endpoints: [String]
   let coding: EtcdCoding
   let password: String?
   let security: TransportSecurity
-  /// The directory that is the cloud, and what its files are sealed with; nil: there are servers.
+  /// The directory that is the cloud, and what its files are sealed with; nil if there are servers.
   let directory: (path: String, sealer: FileSealer)?
 
   /// Reads the settings, and the files that they name. Throws where a file

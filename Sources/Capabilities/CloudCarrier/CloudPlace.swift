@@ -96,7 +96,7 @@ struct CloudPlace {
   /// Throws `.changedMeanwhile` where a value before is not the present one.
   /// - Parameters:
   ///   - edits: the keys that are changed, their values before and after.
-  ///   - newAccount: the account that the values are of from now on; nil: that of before.
+  ///   - newAccount: the account that the values are of from now on; nil means that of before.
   func commit(
     _ edits: [CloudKey: (old: Value?, new: Value?)], _ change: SavedCloud.Change,
     newAccount: String?
@@ -137,7 +137,7 @@ struct CloudPlace {
     try places.find(key, at: CloudNotes.location)?.value
   }
 
-  /// The domains that the user has removed while no carrier ran, and when.
+  /// The domains that the user has removed while no `prefs-cloud` ran, and when.
   func removals() throws(EngineError) -> [DomainName: Timestamp] {
     let notes = try places.snapshots(of: [CloudRemovals.location]).first
     var removals: [DomainName: Timestamp] = [:]

@@ -89,9 +89,9 @@ public enum CloudProgram {
   }
 
   /// Draws a name for this host, for stamps and for the log of replaced values: for people the
-  /// machine's name, and random digits. Each carrier draws its own when it starts, because machines
-  /// that were cloned have one name, one machine-id and one state directory, and may even share a
-  /// kernel.
+  /// machine's name, and random digits. Each `prefs-cloud` draws its own at its start, because
+  /// machines that were cloned have one name, one machine-id and one state directory, and may even
+  /// share a kernel.
   static func newHostName() -> String {
     let digits = String(UInt32.random(in: 0 ... .max), radix: 16)
     return Surroundings.hostName + "-" + String(repeating: "0", count: 8 - digits.count) + digits

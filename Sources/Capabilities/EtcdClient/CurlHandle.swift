@@ -22,13 +22,14 @@ final class CurlHandle {
   /// line that is too long everything is listed anew, so nothing is missed.
   private static let (largestAnswer, largestLine) = (256 << 20, 16 << 20)
 
-  /// Milliseconds for which bytes, or the kernel's probes, may be unacknowledged: then the connection
-  /// has failed (TCP_USER_TIMEOUT). Without it the kernel sends again for a quarter of an hour.
+  /// Milliseconds for which bytes, or the kernel's probes, may be unacknowledged: then the
+  /// connection has failed (TCP_USER_TIMEOUT). Without it the kernel sends again for a quarter of
+  /// an hour.
   private static let silence: UInt32 = 20_000
 
   /// Prepares a request; nil where libcurl has no memory.
-  /// - Parameter patience: seconds after which a request that makes no progress has failed; nil: it
-  ///   is a watch.
+  /// - Parameter patience: seconds after which a request that makes no progress has failed; nil if
+  ///   it is a watch.
   init?(
     _ url: String, _ body: [UInt8], token: String?, patience: Int?, _ security: TransportSecurity
   ) {
@@ -145,7 +146,7 @@ final class CurlHandle {
       ? String(cString: error) : String(cString: curl_easy_strerror(result))
   }
 
-  /// The status of HTTP; 0: there is no answer.
+  /// The status of HTTP; 0 if there is no answer.
   var status: Int {
     var status = 0
     _ = prefsfs_curl_get_number(handle, CURLINFO_RESPONSE_CODE, &status)

@@ -65,8 +65,8 @@ public final class CurlTransport: CloudTransport {
     remove(&calling)
     remove(&watching)
     happened = []
-    // A connection of HTTP/2 outlives its requests in libcurl's pool, and the next one would be sent
-    // on it, even if it is dead. The pool, and the addresses of names, go with their owner.
+    // A connection of HTTP/2 outlives its requests in libcurl's pool, and the next one would be
+    // sent on it, even if it is dead. The pool, and the addresses of names, go with their owner.
     guard let fresh = curl_multi_init() else { return }
     curl_multi_cleanup(multi)
     multi = fresh
@@ -93,8 +93,8 @@ public final class CurlTransport: CloudTransport {
 
   // MARK: - Waiting
 
-  /// Waits until something has happened, one of the descriptors can be read, or the deadline (nil:
-  /// none) has passed.
+  /// Waits until something has happened, one of the descriptors can be read, or the deadline (nil
+  /// if none) has passed.
   public func wait(until deadline: Instant?, or descriptors: [CInt]) -> [CloudSession.Input] {
     advance()
     if happened.isEmpty {

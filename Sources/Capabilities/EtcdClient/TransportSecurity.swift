@@ -6,9 +6,10 @@ import Glibc
 /// A server of https is always verified, its certificate and its name. http is for servers on this
 /// machine alone.
 public struct TransportSecurity: Equatable, Sendable {
-  /// The path of the certificates that the server's is verified with; nil: those of the system.
+  /// The path of the certificates that the server's is verified with; nil means those of the
+  /// system.
   public var authorityFile: String?
-  /// The path of this client's certificate; nil: it has none.
+  /// The path of this client's certificate; nil if it has none.
   public var certificateFile: String?
   /// The path of the certificate's private key.
   public var keyFile: String?
@@ -21,7 +22,7 @@ public struct TransportSecurity: Equatable, Sendable {
     self.keyFile = keyFile
   }
 
-  /// Why requests are not sent to the URL; nil: they are.
+  /// Why requests are not sent to the URL; nil if they are sent.
   public static func refusal(of url: String) -> String? {
     guard let parts = curl_url() else { return "there is no memory" }
     defer { curl_url_cleanup(parts) }

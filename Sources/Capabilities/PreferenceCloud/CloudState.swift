@@ -56,7 +56,7 @@ public struct CloudState: Equatable, Sendable {
   public internal(set) var known: [CloudKey: Known] = [:]
   /// What the server does not have yet.
   public internal(set) var pending: [CloudKey: Pending] = [:]
-  /// The revision up to which this host has heard; 0: it has never listed.
+  /// The revision up to which this host has heard; 0 if it has never listed.
   public internal(set) var revision: Int64 = 0
   /// The values that lost here, oldest first.
   public internal(set) var replacedValues: [ReplacedValue] = []
@@ -65,9 +65,9 @@ public struct CloudState: Equatable, Sendable {
   /// Whose values these are: the user's name at the server, the prefix, and what identifies the
   /// values under it; empty before the first list.
   public internal(set) var account = ""
-  /// Bytes that the values of the replaced values have, as property lists.
+  /// Bytes that the replaced values have, as property lists.
   private var replacedBytes = 0
-  /// The server's clock when this host last heard of its records, in milliseconds since 1970; 0:
+  /// The server's clock when this host last heard of its records, in milliseconds since 1970; 0 if
   /// never.
   public internal(set) var heardAt: Int64 = 0
   /// The clock.

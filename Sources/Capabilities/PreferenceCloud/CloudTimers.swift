@@ -3,7 +3,7 @@ import SystemCalls
 extension CloudSession {
   /// When a connection does something without being asked. Each connection begins with new ones.
   struct Timers: Sendable {
-    /// When the server was heard last; 0: not yet.
+    /// When the server was heard last; 0 if never.
     var heard = Instant(nanoseconds: 0)
     /// When the server is asked whether it is there; nil if nobody listens yet.
     var heartbeat: Instant?

@@ -18,7 +18,7 @@ public protocol CloudTransport: AnyObject {
   /// Ends the request and the watch. `wait` returns nothing about them from now on.
   func disconnect()
 
-  /// Waits until something has happened, one of the descriptors can be read, or the deadline (nil:
-  /// none) has passed.
+  /// Waits until something has happened, one of the descriptors can be read, or the deadline (nil
+  /// if none) has passed.
   func wait(until deadline: Instant?, or descriptors: [CInt]) -> [CloudSession.Input]
 }

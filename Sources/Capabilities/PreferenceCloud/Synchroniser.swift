@@ -13,8 +13,8 @@ import PropertyList
 /// - The changes of one batch are pushed as one transaction, unless some of its keys have lost.
 /// - A connection after the first one goes on where the last one ended, if the server still has the
 ///   last record that this host has heard of; otherwise everything is listed.
-/// - Two hosts with the same state and the same name, of which one was copied from the other, are two
-///   hosts: a record is this host's own only where the state has pushed its stamp.
+/// - Two hosts with the same state and the same name, of which one was copied from the other, are
+///   two hosts: a record is this host's own only where the state has pushed its stamp.
 /// - A push that may or may not have arrived is repeated, and takes effect once: its stamp tells.
 /// - After a change of account, the values are those of the new one. A set that the old one never
 ///   got is a replaced value.
@@ -40,8 +40,8 @@ public struct Synchroniser: Sendable {
     case changed([CloudKey: CloudRecord?], revision: Int64)
     /// The revisions that the watch needs are no longer there.
     case compacted
-    /// The answer to `.resume`: the record that the key had at that revision, and whose values these
-    /// are; nil if there was none, or the server no longer knows, or does not know yet.
+    /// The answer to `.resume`: the record that the key had at that revision, and whose values
+    /// these are; nil if there was none, or the server no longer knows, or does not know yet.
     case history(CloudKey, CloudState.Known?, account: String?)
     /// Time has passed: sent about once an hour, so that the records of old removals are deleted.
     case tick
@@ -72,8 +72,8 @@ public struct Synchroniser: Sendable {
     /// Set the keys on this host, or remove them (nil), in one change. It is not a set of the
     /// user's.
     case edit([CloudKey: Value?])
-    /// Call `rename(host:)` with a new random name: another host makes stamps under this one's name,
-    /// because the state, or the whole machine, was copied.
+    /// Call `rename(host:)` with a new random name: another host makes stamps under this one's
+    /// name, because the state, or the whole machine, was copied.
     case drawName
     /// Say that this host's clock was that many milliseconds ahead of the server's, and that stamps
     /// were cut.
@@ -86,7 +86,7 @@ public struct Synchroniser: Sendable {
     public let key: CloudKey
     /// Its new record.
     public let record: CloudRecord
-    /// The revision that the present record must have; 0: there must be none.
+    /// The revision that the present record must have; 0 if there must be none.
     public let revision: Int64
   }
 

@@ -66,7 +66,7 @@ package struct Adoption {
     return false
   }
 
-  /// What a document says in the place of a value, so that the part is as it is now; nil: it does
+  /// What a document says in the place of a value, so that the part is as it is now; nil if it does
   /// not say anything of the part.
   private func changed(
     _ known: Value, _ members: ArraySlice<Key>, _ element: Value?, _ present: Value?

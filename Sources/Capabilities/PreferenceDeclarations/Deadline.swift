@@ -53,10 +53,10 @@ package struct Deadline: Equatable, Sendable {
   package let length: Int64
   /// Whether it ends without a question.
   package let isLease: Bool
-  /// What it was before; nil: there was none of that name.
+  /// What it was before; nil if there was none of that name.
   let former: Former?
 
-  /// How many nanoseconds are left; 0: it is over.
+  /// How many nanoseconds are left; 0 if it is over.
   package func remaining(at now: ClockReading) -> Int64 {
     func left(_ begin: Int64, _ now: Int64) -> Int64 {
       let (passed, isOver) = now.subtractingReportingOverflow(begin)

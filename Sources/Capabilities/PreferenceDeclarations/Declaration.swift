@@ -11,7 +11,7 @@ package struct Declaration: Equatable, Sendable {
     case value(Value)
     case absent
 
-    /// The value; nil: there is to be none.
+    /// The value; nil if there is to be none.
     package var value: Value? { if case .value(let value) = self { value } else { nil } }
   }
 
@@ -28,7 +28,7 @@ package struct Declaration: Equatable, Sendable {
   /// The order of elements in the document.
   let positions: [DeclaredPath: Int]
 
-  /// What the variables stood for that the document has, when it was declared; nil: it has none.
+  /// What the variables stood for that the document has, when it was declared; nil if it has none.
   package let variables: Variables?
   /// The keys whose values are different on another machine.
   let hostKeys: Set<DeclaredPath>
@@ -36,11 +36,13 @@ package struct Declaration: Equatable, Sendable {
   /// What stands for a value that is declared not to be there.
   package static let absent: Value = ["$absent": true]
 
-  /// Reads a declaration, which may call domains as people do (`DomainName.init(named:)`). It has its
-  /// document with the names of the domains themselves. Throws EINVAL for a document that is not one.
+  /// Reads a declaration, which may call domains as people do (`DomainName.init(named:)`). It has
+  /// its document with the names of the domains themselves. Throws EINVAL for a document that is
+  /// not one.
   /// - Parameters:
-  ///   - isStored: whether it is from a ledger: what an earlier version has taken for a value is one.
-  ///   - variables: what variables stand for; nil: strings are what they are.
+  ///   - isStored: whether it is from a ledger: what an earlier version has taken for a value is
+  ///     one.
+  ///   - variables: what variables stand for; nil if strings are what they are.
   package init(
     _ document: ValueDictionary, isMerged: Bool = false, isStored: Bool = false,
     variables: Variables? = nil

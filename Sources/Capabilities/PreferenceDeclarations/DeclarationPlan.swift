@@ -52,7 +52,7 @@ package struct DeclarationPlan: Sendable {
 
   /// In the order of the paths.
   package private(set) var steps: [Step] = []
-  /// The transaction; empty: there is nothing to do.
+  /// The transaction; empty if there is nothing to do.
   package private(set) var intents: [Intent] = []
   /// The locations that a declaration has made, and that the plan may leave without keys.
   package private(set) var emptied: [Location] = []
@@ -79,7 +79,8 @@ package struct DeclarationPlan: Sendable {
   /// - Parameters:
   ///   - names: the declarations that are asked for.
   ///   - stored: the keys of the old ledger as they are.
-  ///   - place: the place that is declared; nil: the user's, as a change of each key chooses it.
+  ///   - place: the place that is declared; nil means the user's, as a change of each key chooses
+  ///     it.
   ///   - present: the places as they are.
   ///   - isJudged: whether schemas may refuse what is declared.
   ///   - expired: those of the names that are again what they were: what somebody has changed since

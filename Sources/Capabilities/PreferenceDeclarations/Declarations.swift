@@ -13,7 +13,7 @@ package final class LedgerMemory: Sendable {
 
   package init() {}
 
-  /// The ledger with that modification time, which each change makes later; nil: another one, or
+  /// The ledger with that modification time, which each change makes later; nil if another one, or
   /// none, is kept.
   fileprivate func ledger(of modified: Timestamp?) -> Ledger? {
     kept.withLock { kept in kept.flatMap { $0.modified == modified ? $0.ledger : nil } }
@@ -34,7 +34,7 @@ package final class LedgerMemory: Sendable {
 /// Threads: any. Calls wait as those of the places do.
 package struct Declarations: Sendable {
   private let places: any PersistentPlaces
-  /// The place that is declared; nil: the user's, as a change of each key chooses it.
+  /// The place that is declared; nil means the user's, as a change of each key chooses it.
   package let place: Place?
 
   private let memory: LedgerMemory?
@@ -46,8 +46,8 @@ package struct Declarations: Sendable {
 
   /// - Parameters:
   ///   - memory: keeps the ledger from one use to the next.
-  ///   - inherited: what elements of an array that a place lacks join; nil: what the lists have that
-  ///     follow the place in the search list.
+  ///   - inherited: what elements of an array that a place lacks join; nil means what the lists
+  ///     have that follow the place in the search list.
   package init(
     _ places: any PersistentPlaces, in place: Place? = nil, memory: LedgerMemory? = nil,
     inherited: Inherited? = nil
@@ -160,9 +160,9 @@ package struct Declarations: Sendable {
   }
 
   /// The keys that are in the place, and not in a document, of the domains that these declarations
-  /// declare exactly, or of all that they name (`inAll`). What could not come back is left alone, and so are the keys of the cloud,
-  /// those that others have set, and those that programs keep for themselves.
-  /// Cost: O(keys of these domains).
+  /// declare exactly, or of all that they name (`inAll`). What could not come back is left alone,
+  /// and so are the keys of the cloud, those that others have set, and those that programs keep for
+  /// themselves. Cost: O(keys of these domains).
   private func looseKeys(
     _ ledger: Ledger, of names: some Sequence<String>, inAll: Bool = false,
     _ settings: @autoclosure () throws(EngineError) -> HistorySettings,
@@ -294,7 +294,7 @@ package struct Declarations: Sendable {
     package let place: Place
     package let names: [String]
     package let declared, present: Value?
-    /// Why the list cannot be read; nil: it can.
+    /// Why the list cannot be read; nil if it can be read.
     package let failure: String?
 
     /// A line that says so.

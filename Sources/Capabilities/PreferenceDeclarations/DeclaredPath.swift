@@ -4,8 +4,8 @@ import PropertyList
 /// What a declaration can name: a key of a domain; with members a part of a dictionary; with an
 /// element an array's having it.
 package struct DeclaredPath: Hashable, Comparable, Sendable, CustomStringConvertible {
-  /// An element of an array, which is a set as far as declarations are concerned: an element is what
-  /// its value is, wherever it stands.
+  /// An element of an array, which is a set as far as declarations are concerned: an element is
+  /// what its value is, wherever it stands.
   package struct Element: Hashable, Sendable {
     package let value: Value
 
@@ -16,9 +16,9 @@ package struct DeclaredPath: Hashable, Comparable, Sendable, CustomStringConvert
 
   package let domain: DomainName
   package let key: Key
-  /// The keys that lead from the key's value to the part; empty: the whole value.
+  /// The keys that lead from the key's value to the part; empty means the whole value.
   package let members: [Key]
-  /// The element of the array that the members lead to; nil: what they lead to, as a whole.
+  /// The element of the array that the members lead to; nil means what they lead to, as a whole.
   package let element: Element?
 
   package init(
@@ -81,7 +81,7 @@ package struct DeclaredPath: Hashable, Comparable, Sendable, CustomStringConvert
 }
 
 extension Value {
-  /// The elements; nil: it is no array.
+  /// The elements; nil if it is not an array.
   var elements: [Value]? { if case .array(let elements) = self { elements } else { nil } }
 
   /// Feeds what equal values have in common, in whatever order members are.
@@ -103,8 +103,8 @@ extension Value {
     }
   }
 
-  /// Whether what the path names can be in it: see `canHave(_:)` of members; an element can be in an
-  /// array.
+  /// Whether what the path names can be in it: see `canHave(_:)` of members; an element can be in
+  /// an array.
   func canHave(_ path: DeclaredPath) -> Bool {
     canHave(path.members) && (path.element == nil || part(path.members)?.elements != nil)
   }
@@ -132,8 +132,8 @@ extension Value {
 
 extension Value? {
   /// Gives the value another part, or takes it away (nil). A value on the way that is not a
-  /// dictionary becomes one. A dictionary that had only this part goes with it, unless `keepsEmpty`.
-  /// Cost: O(members), if nothing else holds the value.
+  /// dictionary becomes one. A dictionary that had only this part goes with it, unless
+  /// `keepsEmpty`. Cost: O(members), if nothing else holds the value.
   package mutating func replace(
     _ members: some Collection<Key>, with part: Value?, keepsEmpty: Bool = false
   ) {

@@ -12,7 +12,7 @@ package enum Instruction: Equatable, Sendable {
   /// `{"$merge": {...}}`: a dictionary is to have these members. It may have others.
   case merge(ValueDictionary)
 
-  /// The words of a dictionary that has nothing else; nil: the value is no instruction.
+  /// The words of a dictionary that has nothing else; nil if the value is not an instruction.
   package static func words(of value: Value) -> ValueDictionary? {
     guard case .dictionary(let words) = value, !words.isEmpty,
       words.allSatisfy({ $0.key.string.hasPrefix("$") })
@@ -25,7 +25,7 @@ package enum Instruction: Equatable, Sendable {
     words(of: value).flatMap { Instruction($0) }.map { $0 != .absent } ?? false
   }
 
-  /// Reads an instruction; nil: the words are not those of one.
+  /// Reads an instruction; nil if the words are not those of one.
   package init?(_ words: ValueDictionary) {
     if .dictionary(words) == Declaration.absent {
       self = .absent

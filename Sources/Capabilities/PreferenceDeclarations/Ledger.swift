@@ -14,9 +14,9 @@ import SystemCalls
 /// of a document that was written as a file; and for each domain `.domain/<domain>`, with `names`,
 /// the declarations that name the domain, and `before`, what was there before each of its paths
 /// that is declared. Where a part is declared and something else than a dictionary with parts stood
-/// there, `before` has that too, under the path of the dictionary. Where elements are declared and the
-/// place had no array, `before` has what was there under the path of the array, with `base`, the
-/// array that the elements were put into. So an apply reads and writes the
+/// there, `before` has that too, under the path of the dictionary. Where elements are declared and
+/// the place had no array, `before` has what was there under the path of the array, with `base`,
+/// the array that the elements were put into. So an apply reads and writes the
 /// keys of its own domains (`LedgerPart`). Earlier versions had all of `before` and all texts in
 /// one key each, `.before` and `.texts`, which are read too.
 package struct Ledger: Equatable, Sendable {
@@ -27,7 +27,7 @@ package struct Ledger: Equatable, Sendable {
   package struct Before: Equatable, Sendable {
     /// The place of the key. Without `--place` it is the one that a change of the key goes to.
     package var place: Place
-    /// What the path had; nil: nothing.
+    /// What the path had; nil if it had none.
     package var value: Value?
     /// The text that was written for it.
     package var text: [UInt8]?
@@ -42,8 +42,8 @@ package struct Ledger: Equatable, Sendable {
     package var isSwept = false
     /// How often an array had the element.
     package var times = 1
-    /// The array that the elements were put into, where the place had none; nil: it had one, or the
-    /// path is no array's.
+    /// The array that the elements were put into, where the place had none; nil if it had one, or
+    /// the path is no array's.
     package var base: [Value]?
 
     /// The largest number that counts of `times`.
@@ -112,8 +112,8 @@ package struct Ledger: Equatable, Sendable {
     declarations.filter { $0.value.paths[path] != nil }.keys.sorted()
   }
 
-  /// What counts for a path: what the declaration says that no other one takes precedence of. nil:
-  /// nobody declares it.
+  /// What counts for a path: what the declaration says that no other one takes precedence of. nil
+  /// if nobody declares it.
   package func effective(_ path: DeclaredPath) -> Declaration.Declared? {
     let names = names(declaring: path)
     let last = names.first { name in !names.contains { over[$0]?.contains(name) == true } }
@@ -246,8 +246,8 @@ extension Ledger {
     for name in declarations.keys { declarations[name]?.unsweep() }
   }
 
-  /// The keys that a declaration which declares its domain exactly keeps away when no document names
-  /// them: those that were swept before, and those that would come back.
+  /// The keys that a declaration which declares its domain exactly keeps away when no document
+  /// names them: those that were swept before, and those that would come back.
   var sweptKeys: [DeclaredPath] {
     before.filter { path, before in
       before.isSwept
@@ -295,7 +295,7 @@ extension Ledger {
   /// The key of the text of a document that was written as that file.
   static func textKey(_ file: String) -> Key { Key(textPrefix + file) }
 
-  /// The name of the file whose text the key has; nil: the key is another one.
+  /// The name of the file whose text the key has; nil if the key is another one.
   package static func file(ofText key: Key) -> Key? {
     guard key.string.hasPrefix(textPrefix) else { return nil }
     return Key(String(key.string.dropFirst(textPrefix.count)))
@@ -339,7 +339,7 @@ extension Ledger {
   }
 
   /// The keys of the ledger's domain.
-  /// - Parameter domains: those whose keys are known; nil: all.
+  /// - Parameter domains: those whose keys are known; nil means all.
   func values(of domains: Set<DomainName>? = nil) -> ValueDictionary {
     var values: ValueDictionary = [:]
     for (name, declaration) in declarations {

@@ -13,7 +13,7 @@ struct LedgerPart {
   private(set) var values: ValueDictionary = [:]
   /// The keys that were read.
   private var keys: Set<Key> = []
-  /// The domains that the part is about; nil: it is the whole ledger.
+  /// The domains that the part is about; nil if it is the whole ledger.
   private var domains: Set<DomainName>?
 
   /// Reads the documents of the names, and what there is of their domains and of the others: what

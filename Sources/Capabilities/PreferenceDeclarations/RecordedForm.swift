@@ -48,8 +48,8 @@ package enum RecordedForm: String, CaseIterable {
     String(decoding: Document.anyXML(value), as: UTF8.self)
   }
 
-  /// The values that were set in a place, by domain and key, and the other changes, among them those
-  /// to a value that XML does not have.
+  /// The values that were set in a place, by domain and key, and the other changes, among them
+  /// those to a value that XML does not have.
   private static func domains(
     _ changes: [NetChange], in place: Place
   ) -> (domains: ValueDictionary, rest: [NetChange]) {
@@ -173,7 +173,7 @@ extension NetChange {
     return Self.words(value).map { words + ["write"] + target + $0 }
   }
 
-  /// The words of a command line that mean the value; nil: none do.
+  /// The words of a command line that mean the value; nil if none do.
   private static func words(_ value: Value) -> [String]? {
     switch value {
     case .string(let text): text.utf8.contains(0) ? nil : ["-string", text]
@@ -193,7 +193,7 @@ extension NetChange {
   }
 
   /// The words of a value in a container that the command line spells out, so that reals of 32 bits
-  /// keep their size; nil: it can have no such value.
+  /// keep their size; nil if it can have no such value.
   private static func scalar(_ value: Value) -> [String]? {
     switch value {
     case .array, .dictionary: nil
@@ -225,7 +225,8 @@ extension [String] {
   package var shellLine: String { map(Self.quoted).joined(separator: " ") }
 
   /// The words as one line for bash, zsh and ksh, also where one has newlines: control characters,
-  /// and marks of direction, are escapes in `$'..'`. So it can be pasted, and printed to a terminal.
+  /// and marks of direction, are escapes in `$'..'`. So it can be pasted, and printed to a
+  /// terminal.
   package var printableShellLine: String {
     map { word in
       let isPrintable = word.printable().utf8.count == word.utf8.count

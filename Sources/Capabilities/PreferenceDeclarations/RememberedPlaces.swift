@@ -34,8 +34,8 @@ final class RememberedPlaces: StoredPlaces {
   func exists(_ location: Location) throws(EngineError) -> Bool { try places.exists(location) }
 
   /// What programs read for the key of a path where a place lacks it.
-  /// - Parameter inherited: says so; nil: the first of the lists that follow the place in the search
-  ///   list, without suites.
+  /// - Parameter inherited: says so; nil means the first of the lists that follow the place in the
+  ///   search list, without suites.
   func inherited(
     _ path: DeclaredPath, besides place: Place, _ inherited: Declarations.Inherited?
   ) throws(EngineError) -> Value? {

@@ -22,7 +22,7 @@ package struct HistoryContents: Sendable {
     }
   }
 
-  /// The number of the last change; 0: there is none.
+  /// The number of the last change; 0 if there is none.
   package private(set) var lastNumber: UInt64 = 0
 
   fileprivate mutating func append(_ more: [HistoryDirectory.Entry]) {

@@ -6,7 +6,7 @@ import SystemCalls
 // The history as lines of text, and as JSON.
 
 extension HistoryDirectory.Entry {
-  /// The lines that `prefs history` prints of the changes of the filter; empty: it has none.
+  /// The lines that `prefs history` prints of the changes of the filter; empty if it has none.
   package func text(_ filter: HistoryFilter) -> String {
     switch self {
     case .gap(let reason): return "--- changes are missing here: \(reason.printable())\n"

@@ -85,7 +85,7 @@ public struct SchemaKey: Sendable {
   public var fallback: Value?
   /// The smallest and the largest number or date.
   public var minimum, maximum: Value?
-  /// The values that it may have; empty: any.
+  /// The values that it may have; empty means any.
   public var choices: [Value] = []
   /// A title for each of the choices; may be empty.
   public var choiceTitles: [String] = []

@@ -21,7 +21,7 @@ struct Greeting {
   /// has other directories under the store's names. Throws the owner's refusal, and EPERM if the
   /// process belongs to a different user.
   /// - Parameters:
-  ///   - first: the frame of the first request; empty: there is none.
+  ///   - first: the frame of the first request; empty if there is none.
   ///   - identity: the directories that this process sees.
   ///   - hearsAll: see `ClientManner`.
   init?(

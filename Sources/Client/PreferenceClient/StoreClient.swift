@@ -48,7 +48,7 @@ public final class StoreClient: PersistentPlaces, DurabilityService, ReportServi
   private let observers = ObserverList()
   /// The number of this process and its successors.
   public var client: UInt64 { search.client }
-  /// The present owner's gauge, unretained; 0: nothing is fresh, because there has been no owner,
+  /// The present owner's gauge, unretained; 0 if nothing is fresh, because there has been no owner,
   /// or a new one is adopted.
   let gauge = Atomic<UInt>(0)
   public var isReadOnly: Bool { search.manner.isReadOnly }

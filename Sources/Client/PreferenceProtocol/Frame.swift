@@ -2,7 +2,7 @@ import PreferenceModel
 
 /// A message as it lies in the stream between a client and the owner of a store. It has a length
 /// (32 bits, of what follows it), a kind (8 bits), the number of the request that it is or answers
-/// (64 bits; 0: none), and a payload. Numbers are little-endian.
+/// (64 bits; 0 if none), and a payload. Numbers are little-endian.
 ///
 /// The programs at both ends may be of different versions, so messages grow at their ends alone:
 /// - A new field is written behind the others. Its reader gives the value that it has where the
@@ -13,7 +13,7 @@ import PreferenceModel
 public struct Frame: Sendable {
   /// The kind of the message.
   public let kind: UInt8
-  /// The number of the request that the message is, or answers; 0: none.
+  /// The number of the request that the message is, or answers; 0 if there is none.
   public let number: UInt64
   /// The content of the message.
   public let payload: ArraySlice<UInt8>

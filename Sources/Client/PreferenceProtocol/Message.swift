@@ -7,8 +7,8 @@ import SystemCalls
 public enum Message: Equatable, Sendable {
   /// The answer to `hello`: the version of the last change, the directories that the owner serves,
   /// the version of its protocol, and in which number of a `SharedNumber` the owner keeps the
-  /// version of the last change that this client is told of; 0: of the last change. The descriptor
-  /// comes with the message.
+  /// version of the last change that this client is told of; 0 means of the last change. The
+  /// descriptor comes with the message.
   case welcome(
     version: UInt64, isReadOnly: Bool, StoreIdentity, protocol: UInt32, number: UInt32 = 0)
   /// A location as it was after the change of that version.
@@ -60,7 +60,7 @@ public enum Message: Equatable, Sendable {
 
 extension Message {
   /// Encodes the message as a frame.
-  /// - Parameter number: the request that it answers; 0: none.
+  /// - Parameter number: the request that it answers; 0 if there is none.
   public func frame(_ number: UInt64) -> [UInt8] {
     switch self {
     case .welcome(let version, let isReadOnly, let identity, let spoken, let index):

@@ -37,8 +37,8 @@ public enum Request: Equatable, Sendable {
   /// Waits until every change is on the disk and, where `mounts` is true, every mount has settled.
   /// Answer: `done`.
   case synchronize(mounts: Bool)
-  /// Says that this client is a mount which changes wait for, and which names it has claimed so far.
-  /// No answer.
+  /// Says that this client is a mount which changes wait for, and which names it has claimed so
+  /// far. No answer.
   case mount(Author, claims: [Key] = [])
   /// Claims a name for a mount (`NameClaims`). Answer: `done`, or `failed` with EEXIST.
   case claim(Key, Author)
@@ -83,7 +83,7 @@ public enum Request: Equatable, Sendable {
 
 extension Request {
   /// Encodes the request as a frame.
-  /// - Parameter number: the number that its answer will carry; 0: none.
+  /// - Parameter number: the number that its answer will carry; 0 if there is none.
   public func frame(_ number: UInt64) -> [UInt8] {
     switch self {
     case .hello(let version, let client, let clock, let identity, let hearsAll):

@@ -12,7 +12,7 @@ struct DeclareArguments {
   let isDryRun: Bool
   /// Whether schemas refuse nothing.
   let isForced: Bool
-  /// Why it is applied; empty: the command line does not say.
+  /// Why it is applied; empty if the command line does not say.
   let because: String
   /// How long it counts, in nanoseconds, unless it is confirmed (nil if it has no end), and whether
   /// it ends without a question.

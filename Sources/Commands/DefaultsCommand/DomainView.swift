@@ -20,7 +20,7 @@ struct StoreView {
   ///   - directory: the directory of the store; nil means the user's own store.
   ///   - isBrief: false for a command that waits for changes.
   ///   - via: the way of the command's changes, for the history.
-  ///   - because: why they are made; empty: the command line does not say.
+  ///   - because: why they are made; empty if the command line does not say.
   init(
     _ directory: String? = nil, isBrief: Bool = true, via: ChangeSource.Via = .command,
     because: String = ""
@@ -64,8 +64,8 @@ struct StoreView {
 
   /// Carries out a transaction, and returns when every mount and program reads the new values.
   /// - Parameters:
-  ///   - target: what the command line names. If it is a path, or the command line has `--sync`, the
-  ///     call returns when its lists on the disk have the change.
+  ///   - target: what the command line names. If it is a path, or the command line has `--sync`,
+  ///     the call returns when its lists on the disk have the change.
   ///   - isJudged: whether schemas may refuse it.
   /// - Returns: what has changed.
   @discardableResult

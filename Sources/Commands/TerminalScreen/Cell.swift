@@ -34,7 +34,7 @@ package struct Style: Hashable, Sendable {
 
 /// One column of a row, or the first of two that a wide character takes.
 struct Cell: Hashable, Sendable {
-  /// A character with its marks; empty: the second column of the character before.
+  /// A character with its marks; empty means the second column of the character before.
   var text: String
   /// The columns that it takes; 0 for the second one of a wide character.
   var width: Int

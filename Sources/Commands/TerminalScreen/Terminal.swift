@@ -5,8 +5,8 @@ import SystemCalls
 /// The terminal of this process: the edge between grids and inputs, and bytes.
 ///
 /// Promises: while it is entered, the terminal is in raw mode and shows its alternate screen. It is
-/// given back as it was by `leave`, before the process stops (`suspend`), and when it crashes. After
-/// SIGKILL nobody can.
+/// given back as it was by `leave`, before the process stops (`suspend`), and when it crashes.
+/// After SIGKILL nobody can.
 ///
 /// Threads: the main one. Signals that it asks for are blocked from `init` on, and come as events.
 package final class Terminal {
@@ -142,7 +142,7 @@ package final class Terminal {
     if name != "linux" { write("\u{1B}]52;c;\(encoded)\u{7}") }
   }
 
-  /// Reads what has been typed; empty: nothing was. Nil: the terminal is gone.
+  /// Reads what has been typed; empty if nothing was. Nil if the terminal is gone.
   package func read() -> [UInt8]? {
     var bytes = [UInt8](repeating: 0, count: 4096)
     let count = Glibc.read(input, &bytes, bytes.count)

@@ -31,16 +31,16 @@ public struct ChangeSource: Hashable, Sendable {
   public var via: Via
   /// The user of the process.
   public var user: UInt32 = 0
-  /// The number of the process, as this machine's processes see it; 0: it is not known.
+  /// The number of the process, as this machine's processes see it; 0 if it is not known.
   public var process: Int32 = 0
-  /// The path of its program; empty: it is not known, because the process had ended.
+  /// The path of its program; empty if it is not known, because the process had ended.
   public var program = ""
   /// The last part of its control group, such as the service or the application's scope that it
-  /// belongs to, or of a program that `prefs record` runs, `record-` and the number of that; empty:
-  /// it is not known.
+  /// belongs to, or of a program that `prefs record` runs, `record-` and the number of that; empty
+  /// if it is not known.
   public var unit = ""
-  /// Why the change was made, as the one who asked for it says: `--because`; empty: nothing was said.
-  /// It is no part of the source's bytes: what has it says so beside them.
+  /// Why the change was made, as the one who asked for it says: `--because`; empty if nothing was
+  /// said. It is no part of the source's bytes: what has it says so beside them.
   public var because = ""
 
   /// The longest reason, in bytes of UTF-8.

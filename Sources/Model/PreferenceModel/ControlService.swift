@@ -4,8 +4,9 @@ import SystemCalls
 /// What the control directory `.prefs` of a mount shows, beside preferences as the search list
 /// resolves them.
 ///
-/// Threads: any. Calls, and those of the closures in entries, wait as long as calls of `Engine`. What
-/// also asks the owner waits 5 s for it at most. They throw where the engine or the owner does.
+/// Threads: any. Calls, and those of the closures in entries, wait as long as calls of `Engine`.
+/// What also asks the owner waits 5 s for it at most. They throw where the engine or the owner
+/// does.
 public protocol ControlService: AnyObject, Sendable {
   /// Returns the control directory of a mount of preferences.
   /// - Parameter own: the entries that the mount itself makes.
@@ -43,8 +44,8 @@ public struct ControlEntry {
 
   /// What there is behind the name.
   public let content: Content
-  /// What must be in memory before the name is looked up, and for a file before it is read; nil:
-  /// nothing.
+  /// What must be in memory before the name is looked up, and for a file before it is read; nil
+  /// if nothing.
   public let need: ControlNeed?
 
   /// Creates an entry.
@@ -91,8 +92,8 @@ public struct ControlDirectory {
   public var hasAliases = false
   /// When its entries last changed; nil if they have never changed.
   public var modified: () throws(EngineError) -> Timestamp? = { () throws(EngineError) in nil }
-  /// Returns what a key that `find` has returned stands for, now or in a predecessor of this process;
-  /// nil if it returns no such key. It reads nothing.
+  /// Returns what a key that `find` has returned stands for, now or in a predecessor of this
+  /// process; nil if it returns no such key. It reads nothing.
   public let entry: (Key) -> ControlEntry?
   /// Whether it always has the same entries.
   public private(set) var isFixed = false

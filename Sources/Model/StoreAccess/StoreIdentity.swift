@@ -7,7 +7,7 @@ import SystemCalls
 /// different directories, in two mount namespaces or on both sides of a mount over the home; then
 /// one must not serve the other.
 public struct StoreIdentity: Equatable, Sendable {
-  /// Device and inode of the two directories; 0: it does not exist.
+  /// Device and inode of the two directories; 0 if it does not exist.
   public var numbers: [UInt64]
 
   /// Creates an identity from the numbers of a message.

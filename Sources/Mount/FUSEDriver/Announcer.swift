@@ -9,13 +9,13 @@ import SystemCalls
 /// no event for such a change, but an operation on the mount does, so a thread of the driver
 /// performs one. The driver recognises the requests of that thread and changes nothing for them.
 ///
-/// A changed key is opened for writing, gets space that it has already (fallocate(2): IN_MODIFY), and
-/// is closed (IN_CLOSE_WRITE). A name that appeared is created (IN_CREATE), and one that is gone is
-/// removed (IN_DELETE, and for a key's file IN_DELETE_SELF). Content is never written, because that
-/// would race with a user's write. Nor is the modification time set, but where the file may not be
-/// opened for writing: the kernel stores the size of a SETATTR reply even if the file was changed
-/// again after the reply was sent, and a reader would get a text that is cut, or has NULs at its end
-/// (fs/fuse/dir.c, fuse_do_setattr).
+/// A changed key is opened for writing, gets space that it has already (fallocate(2): IN_MODIFY),
+/// and is closed (IN_CLOSE_WRITE). A name that appeared is created (IN_CREATE), and one that is
+/// gone is removed (IN_DELETE, and for a key's file IN_DELETE_SELF). Content is never written,
+/// because that would race with a user's write. Nor is the modification time set, but where the
+/// file may not be opened for writing: the kernel stores the size of a SETATTR reply even if the
+/// file was changed again after the reply was sent, and a reader would get a text that is cut, or
+/// has NULs at its end (fs/fuse/dir.c, fuse_do_setattr).
 ///
 /// A mount point that no longer shows this mount (after a lazy unmount, or with another mount over
 /// it) is never touched: every operation is relative to a directory on this mount's device.
@@ -46,7 +46,8 @@ final class Announcer: Sendable {
   }
 
   /// Goes on for a predecessor.
-  /// - Parameter interrupted: the thread that was announcing when the predecessor ended; 0: none.
+  /// - Parameter interrupted: the thread that was announcing when the predecessor ended; 0 if there
+  ///   is none.
   func adopt(_ facts: MountFacts, interrupted thread: pid_t) {
     let until = Instant.now.advanced(milliseconds: 2000)
     state.withLock { state in
@@ -113,8 +114,8 @@ final class Announcer: Sendable {
         _ = prefsfs_reserve(file, 1)
         close(file)
       } else {
-        // A file that may not be opened for writing. UTIME_OMIT for the access time: with both times
-        // the event would be IN_ATTRIB.
+        // A file that may not be opened for writing. UTIME_OMIT for the access time: with both
+        // times the event would be IN_ATTRIB.
         var times = [timespec(tv_sec: 0, tv_nsec: Int(prefsfs_utime_omit)), time.timespec]
         utimensat(place, name, &times, 0)
       }

@@ -151,8 +151,8 @@ final class CacheInvalidator: Sendable {
     }
   }
 
-  /// Notes that one more thread carries out a task (1), or one fewer (-1): a crash meanwhile writes no
-  /// core dump.
+  /// Notes that one more thread carries out a task (1), or one fewer (-1): a crash meanwhile writes
+  /// no core dump.
   private func note(performing change: Int) {
     performing.withLock { count in
       count += change
@@ -181,7 +181,7 @@ final class CacheInvalidator: Sendable {
   }
 
   /// Hands effects to the threads, each of which performs its own in order.
-  /// - Parameter number: that of the last announcement among them; 0: there is none, or it is not
+  /// - Parameter number: that of the last announcement among them; 0 if there is none, or it is not
   ///   saved.
   func enqueue(_ effects: [Effect], announced number: UInt64 = 0) {
     let (entries, others) = (effects.filter(\.isOfEntry), effects.filter { !$0.isOfEntry })

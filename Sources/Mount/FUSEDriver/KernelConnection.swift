@@ -3,7 +3,7 @@ import SystemCalls
 
 /// The connection of a mount to the kernel, by a descriptor of its device (fuse(4)).
 struct KernelConnection {
-  /// A descriptor of `/dev/fuse`; negative: there is none.
+  /// A descriptor of `/dev/fuse`; negative if there is none.
   let device: CInt
 
   /// Whether the connection has not ended: by the end of the mount, or because it was aborted. The

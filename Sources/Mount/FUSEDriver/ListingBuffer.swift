@@ -5,7 +5,7 @@ import PreferenceTree
 /// A part of a directory's listing, as one READDIRPLUS asks for it.
 struct ListingPart {
   let directory: NodeID
-  /// The cookie after which the part begins; 0: the beginning of the listing.
+  /// The cookie after which the part begins; 0 means the beginning of the listing.
   let cookie: UInt64
   /// Bytes that the kernel has room for.
   let room: Int
@@ -40,7 +40,8 @@ struct ListingBuffer {
     for item in items where !add(item, find) { return }
   }
 
-  /// Adds an item. libfuse's function for this takes a request and does not use it, so it gets none.
+  /// Adds an item. libfuse's function for this takes a request and does not use it, so it gets
+  /// none.
   /// - Returns: false if there is no room for it.
   private mutating func add(
     _ item: ListingItem, _ find: (ListingItem) -> fuse_entry_param?

@@ -122,7 +122,7 @@ private func change(
 ///
 /// Threads: the loop's alone.
 struct StaleNames {
-  /// The thread that was last told to look again, and has done nothing since; 0: none.
+  /// The thread that was last told to look again, and has done nothing since; 0 if there is none.
   private var thread: pid_t = 0
 
   /// Whether the request of a thread is refused with ESTALE.

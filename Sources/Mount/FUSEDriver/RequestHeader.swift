@@ -40,7 +40,7 @@ struct RequestHeader {
   let node: NodeID
   /// The user who made the request, in the user namespace of the mount.
   let user: uid_t
-  /// The thread that made the request, in the process namespace of the mount; 0: it is not known.
+  /// The thread that made the request, in the process namespace of the mount; 0 if it is not known.
   let thread: pid_t
   private let message: UnsafeRawBufferPointer
 

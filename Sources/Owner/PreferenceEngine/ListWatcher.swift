@@ -10,12 +10,12 @@ import SystemCalls
 /// It polls every 2 s the loaded lists, and the names of all lists, of directories on file systems
 /// that report no changes (NFS, SMB, FUSE); of all directories where the user has no inotify
 /// instance left. For a directory that does not exist yet, it watches the nearest existing one
-/// above it. The target of a list that is a symbolic link is watched too, and every link on the way to
-/// a directory, unless it lies on another machine or in a file system in user space, which may not
-/// answer. It also sees when files of the state directory are removed, when something is mounted over
-/// a directory (pam_mount, ecryptfs), and when configuration profiles, the certificates of their
-/// signers, fragments or vendors' lists may have changed, and when schemas of GSettings have been
-/// compiled, which is the last step where they are installed.
+/// above it. The target of a list that is a symbolic link is watched too, and every link on the way
+/// to a directory, unless it lies on another machine or in a file system in user space, which may
+/// not answer. It also sees when files of the state directory are removed, when something is
+/// mounted over a directory (pam_mount, ecryptfs), and when configuration profiles, the
+/// certificates of their signers, fragments or vendors' lists may have changed, and when schemas of
+/// GSettings have been compiled, which is the last step where they are installed.
 ///
 /// Threads: the writer's alone; no lock.
 struct ListWatcher {
@@ -123,8 +123,8 @@ struct ListWatcher {
 
   /// Whether schemas of GSettings, or preference interfaces, may have changed.
   private var areSettingsInDoubt = false
-  /// Device and inode of the directories of schemas of GSettings when they were last watched; nil:
-  /// they have not been watched.
+  /// Device and inode of the directories of schemas of GSettings when they were last watched; nil
+  /// if they have not been watched.
   private var settings: [String: [UInt64]]?
 
   /// Returns whether schemas of GSettings may have changed since this was last called, as far as
@@ -214,8 +214,8 @@ struct ListWatcher {
     if Self.isSilent(path) { directories.polled.append(place) }
   }
 
-  /// Watches the certificates of those who may sign profiles, and waits for another directory or link
-  /// in the place of theirs.
+  /// Watches the certificates of those who may sign profiles, and waits for another directory or
+  /// link in the place of theirs.
   private mutating func watchSigners(_ watch: DirectoryWatch) {
     let path = layout.signersDirectory
     awaitLinks(on: path, watch)

@@ -26,7 +26,7 @@ final class Connection: Sendable {
     var interest = Interest(inAll: true)
     /// The version of the last change that it was told of: by a notice, or as one before `welcome`.
     var told: UInt64 = 0
-    /// Which of the server's numbers says that in shared memory; 0: the one for all changes.
+    /// Which of the server's numbers says that in shared memory; 0 means the one for all changes.
     var index = 0
     /// Nanoseconds by which the client's monotonic clock is behind ours: it may be in a different
     /// time namespace (time_namespaces(7)).
@@ -82,7 +82,7 @@ final class Connection: Sendable {
   /// has sent counts, even if it ends a moment later.
   var isOver: Bool { state.withLock { $0.hasEnded && $0.held.isEmpty } }
 
-  /// Which shared number is the client's; 0: none.
+  /// Which shared number is the client's; 0 if there is none.
   var index: Int { state.withLock { $0.index } }
 
   /// Whether requests wait for lists to be read.

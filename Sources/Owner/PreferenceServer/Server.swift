@@ -9,11 +9,11 @@ import SystemCalls
 /// The owner's side of the socket: serves the places of a store to other processes of the same
 /// user.
 ///
-/// Promises: every client is notified, in order, of the changes that concern it (`Interest`), before
-/// they are answered; of others it hears nothing, and does not wake up. Its shared number is raised
-/// between notice and answer: a client that still sees the old number may read what it knows. A
-/// connection is ended, with no harm to others, if it is of another user, speaks another version of
-/// the messages, sends bytes that are not a frame, or leaves more than 64 MiB unread.
+/// Promises: every client is notified, in order, of the changes that concern it (`Interest`),
+/// before they are answered; of others it hears nothing, and does not wake up. Its shared number is
+/// raised between notice and answer: a client that still sees the old number may read what it
+/// knows. A connection is ended, with no harm to others, if it is of another user, speaks another
+/// version of the messages, sends bytes that are not a frame, or leaves more than 64 MiB unread.
 ///
 /// Threads: the server's own waits for connections and requests, carries out changes, and ends the
 /// waiting for silent mounts. It reads no list; what it does on a disk is to look at a list's file
@@ -188,7 +188,7 @@ public final class Server: Sendable {
     number.raise(to: notice.changeset.version)
   }
 
-  /// Gives a client a shared number of its own; 0: there is none left.
+  /// Gives a client a shared number of its own; 0 if there is none left.
   func takeIndex() -> Int { state.withLock { $0.freeIndices.popLast() ?? 0 } }
 
   // MARK: - The server's thread

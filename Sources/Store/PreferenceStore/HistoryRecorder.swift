@@ -89,8 +89,8 @@ public final class HistoryRecorder: Sendable {
     return .integer(WideInteger(UInt64(clamping: count)))
   }
 
-  /// The number of the last change, after what it lacks was recorded; 0: there is none. Waits for a
-  /// disk.
+  /// The number of the last change, after what it lacks was recorded; 0 if there is none. Waits for
+  /// a disk.
   var lastNumber: UInt64 {
     record()
     return historian.withLock { $0.lastNumber }

@@ -77,7 +77,7 @@ final class Journal {
   struct Replay {
     /// The records of all files, in the order of their numbers, each once.
     var entries: [Entry] = []
-    /// The number of the last record of each file that could be read, by the file's number; 0: it
+    /// The number of the last record of each file that could be read, by the file's number; 0 if it
     /// has none.
     var ends: [Int: UInt64] = [:]
   }
@@ -178,8 +178,8 @@ final class Journal {
 
   /// Appends a record. When this returns, the record survives the end of every process. After an
   /// error (a full disk) the journal is as it was. Where write(2) returns after the deadline, the
-  /// record is taken back and the error is ETIMEDOUT. If the file cannot be cut off again (EIO), the
-  /// next owner may find the record in it; later ones go to a new file.
+  /// record is taken back and the error is ETIMEDOUT. If the file cannot be cut off again (EIO),
+  /// the next owner may find the record in it; later ones go to a new file.
   /// - Returns: the record's number.
   func append(
     _ record: JournalRecord, until deadline: Instant? = nil

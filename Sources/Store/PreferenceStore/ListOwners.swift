@@ -28,10 +28,10 @@ import SystemCalls
 /// Where it is older than the list, as in a state directory that was put back, the statement of the
 /// list says which number was our last.
 /// A list whose statement does not name us was made without any of ours: what we have set is kept;
-/// what we have removed is not, because somebody may have set it anew; after a start neither, because
-/// the list may have been removed and made anew meanwhile.
+/// what we have removed is not, because somebody may have set it anew; after a start neither,
+/// because the list may have been removed and made anew meanwhile.
 struct ListOwners: Sendable {
-  /// This owner's name; 0: it has stated nothing yet.
+  /// This owner's name; 0 if it has stated nothing yet.
   private var own: UInt64 = 0
   /// Of each owner, the last rewrite whose changes are in what this one has of the list.
   private var contains: [UInt64: UInt64] = [:]

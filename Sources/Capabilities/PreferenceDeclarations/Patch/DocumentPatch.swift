@@ -98,7 +98,7 @@ package struct DocumentPatch {
     return assemble(items, elements.map(\.range), node) ?? render(.array(new))
   }
 
-  /// Puts items between what stands around them now; nil: nothing stands there, or nothing would.
+  /// Puts items between what stands around them now; nil if nothing stands there, or nothing would.
   private func assemble(
     _ items: [Item], _ places: [Range<Int>], _ node: Outline.Node
   ) -> [UInt8]? {

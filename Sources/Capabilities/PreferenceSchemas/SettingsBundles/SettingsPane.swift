@@ -9,7 +9,8 @@ import PropertyList
 struct SettingsPane {
   /// Reads a pane by its name, without `.plist`; nil if there is none.
   let pane: (String) -> ValueDictionary?
-  /// Reads the texts of titles by the name of their table; empty: the titles are texts themselves.
+  /// Reads the texts of titles by the name of their table; empty if the titles are texts
+  /// themselves.
   let texts: (String) -> ValueDictionary
 
   private static let (deepest, mostKeys) = (8, 10_000)

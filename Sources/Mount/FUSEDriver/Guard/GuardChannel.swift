@@ -31,7 +31,7 @@ final class GuardChannel {
   struct Message {
     var word: Word
     var number: UInt32
-    /// The received descriptor, which the receiver owns; negative: none.
+    /// The received descriptor, which the receiver owns; negative if there is none.
     var descriptor: CInt
   }
 

@@ -61,7 +61,7 @@ extension Driver {
   }
 
   /// Has a thread of its own find what others have changed since then, because that reads lists.
-  /// - Parameter looked: `SavedState.Number.looked`; 0: it is not known.
+  /// - Parameter looked: `SavedState.Number.looked`; 0 if it is not known.
   private func announceMissed(since looked: UInt64) {
     guard looked > 0 else { return }
     let since = Int64(clamping: looked).subtractingReportingOverflow(3_000_000_000).partialValue

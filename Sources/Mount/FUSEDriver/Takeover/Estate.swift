@@ -38,7 +38,7 @@ struct Estate {
     }
   }
 
-  /// The registered defaults, as edits; nil: there were none.
+  /// The registered defaults, as edits; nil if there were none.
   var registeredDefaults: Changeset? {
     get throws {
       guard !registered.isEmpty else { return nil }

@@ -5,14 +5,14 @@ import SystemCalls
 /// A request whose effects the saved trees have. Its answer follows from what they show.
 struct SavedRequest: Equatable {
   let number: UInt64
-  /// What it has found or made; 0: nothing.
+  /// What it has found or made; 0 if nothing.
   private(set) var node: UInt64 = 0
   private(set) var handle: UInt64 = 0
 
   /// Bytes that it takes.
   static let size = 24
 
-  /// A request that has only changed something; 0: none.
+  /// A request that has only changed something; 0 if there is none.
   init(_ number: UInt64) { self.number = number }
 
   /// Nil for a request that is carried out again, because it has changed nothing, or its repetition

@@ -5,8 +5,9 @@ import Synchronization
 import SystemCalls
 
 /// Saves what a successor of this driver must know, in memory that outlives the process (the guard
-/// has its descriptor): the state of the trees, events that watchers have not got yet, and registered
-/// defaults. What `TreeSaver` does not save is made again or, a text that is under way, lost.
+/// has its descriptor): the state of the trees, events that watchers have not got yet, and
+/// registered defaults. What `TreeSaver` does not save is made again or, a text that is under way,
+/// lost.
 ///
 /// Promises: a request's effects on the trees are saved with its number in one step, before the
 /// answer is sent. Its changes go to the owner before that, each with a number of its own, and the
@@ -14,12 +15,12 @@ import SystemCalls
 /// (`RepeatableChanges`). So for each request that is sent again (FUSE_NOTIFY_RESEND) one of these
 /// holds:
 /// - the trees have its effects (`SavedRequest`): it is answered by what they show;
-/// - they have not, and the owner has made the change number 0. A WRITE is answered; the trees follow
-///   other requests without a change (`KeyFiles+Made`);
-/// - neither: the message was not sent, or not read; or there is no such change, because the request
-///   asks for none, or its repetition has the same answer. It is carried out as if it came now, and
-///   so is one of a file whose text is lost. A message that the owner reads later, and a text that
-///   was decided before, are the same changes with the same numbers.
+/// - they have not, and the owner has made the change number 0. A WRITE is answered; the trees
+///   follow other requests without a change (`KeyFiles+Made`);
+/// - neither: the message was not sent, or not read; or there is no such change, because the
+///   request asks for none, or its repetition has the same answer. It is carried out as if it came
+///   now, and so is one of a file whose text is lost. A message that the owner reads later, and a
+///   text that was decided before, are the same changes with the same numbers.
 ///
 /// Cost: of a request that changes nothing, one store. Of others, a copy of what has changed: some
 /// hundred bytes. A log that has grown is replaced by a whole state, in one go, for which requests
@@ -38,12 +39,12 @@ final class SavedState {
   enum Number: Int {
     /// The version of everything that is saved: `format`.
     case format
-    /// The request that is being carried out; 0: none.
+    /// The request that is being carried out; 0 if there is none.
     case request
     /// The request that was being carried out when a driver ended, and how often that was so.
     case suspect
     case suspectDeaths
-    /// The thread that announces something at the moment; 0: none.
+    /// The thread that announces something at the moment; 0 if there is none.
     case announcer
     /// The number of the last announcement that was made.
     case announced
@@ -97,8 +98,8 @@ final class SavedState {
   private var lastCommit = Instant.now
   /// How many requests of predecessors a whole state has. A reply is held for 2 s at most.
   private static let keptRequests = 8192
-  /// Whether the log lacks something that it had no room for. Until it is replaced by a whole state,
-  /// a successor refuses it.
+  /// Whether the log lacks something that it had no room for. Until it is replaced by a whole
+  /// state, a successor refuses it.
   private(set) var isIncomplete = false
   /// When a whole state that had no room is tried again.
   private var nextTry = Instant(nanoseconds: 0)
@@ -116,7 +117,7 @@ final class SavedState {
   // MARK: - What is saved
 
   /// Adds what has changed in the trees to the next commit.
-  /// - Parameter request: the request that has changed them; nil: none has.
+  /// - Parameter request: the request that has changed them; nil if none has.
   func addChanges(of forest: Forest, by request: SavedRequest?) {
     defer { changes.removeAll() }
     forest.saveChanges(&changes)
@@ -201,7 +202,7 @@ final class SavedState {
   }
 
   /// When a log that has grown, or lacks something, is to be replaced although nothing is added;
-  /// nil: neither.
+  /// nil if neither is.
   var idleDeadline: Instant? {
     if isIncomplete { return nextTry }
     let growth = max(Self.idleGrowth, replacedCount / 4)

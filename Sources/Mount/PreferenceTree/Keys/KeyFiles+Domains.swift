@@ -6,11 +6,12 @@ import SystemCalls
 extension KeyFiles {
   /// Carries out rename(2) of a tool's temporary directory at the root to the name of a domain:
   /// syncing tools make a new directory so. The domain and the keys that the files become are one
-  /// transaction; the directory becomes the domain's. Files with names by pattern stay scratch files.
+  /// transaction; the directory becomes the domain's. Files with names by pattern stay scratch
+  /// files.
   ///
-  /// Throws where nothing is changed: EEXIST and ENOTEMPTY, if the domain is there or has keys; EPERM,
-  /// if there is something else than files, or a text that is no value of the type that a schema
-  /// demands.
+  /// Throws where nothing is changed: EEXIST and ENOTEMPTY, if the domain is there or has keys;
+  /// EPERM, if there is something else than files, or a text that is no value of the type that a
+  /// schema demands.
   func makeDomain(
     _ name: String, of node: Node, _ mode: RenameMode, now: Moment
   ) throws(TreeError) {
@@ -67,8 +68,8 @@ extension KeyFiles {
     return (keys, others)
   }
 
-  /// Whether a list of the domain is there, without keys; false: there is none. Throws EEXIST if the
-  /// domain must be new, and ENOTEMPTY if it has keys or scratch files.
+  /// Whether a list of the domain is there, without keys; false if there is none. Throws EEXIST if
+  /// the domain must be new, and ENOTEMPTY if it has keys or scratch files.
   private func hasEmpty(
     _ domain: DomainName, _ mode: RenameMode, now: Moment
   ) throws(TreeError) -> Bool {

@@ -71,7 +71,7 @@ extension Forest {
   }
 
   /// The path of a file whose text is under way, from the mount point: the engine does not have it,
-  /// and a successor would not get it; nil: there is none.
+  /// and a successor would not get it; nil if there is none.
   package var textUnderWay: String? {
     mountedTrees.lazy.compactMap { ($0 as? Tree)?.files(of: { !$0.isCommitted }).first }.first
   }
@@ -100,7 +100,7 @@ extension Forest {
   // MARK: - Requests that a predecessor has carried out
 
   /// Has the next request follow the change that it asks for, because a predecessor has made it.
-  /// - Parameter made: nil: requests are carried out again.
+  /// - Parameter made: nil if requests are carried out again.
   package func setMade(_ made: Changeset?) {
     for mounted in mountedTrees { (mounted as? Tree)?.transactor.made = made }
   }

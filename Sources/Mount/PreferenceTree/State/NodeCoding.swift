@@ -41,9 +41,9 @@ extension Node {
 extension ByteWriter {
   /// Appends what `NodeTable.restore` reads.
   /// - Parameters:
-  ///   - inode: nil: it follows from the name.
+  ///   - inode: nil if it follows from the name.
   ///   - isNamed: whether a look-up of the domain finds the node, if it is a domain's directory.
-  ///   - move: the key that was moved away to the scratch file; nil: none.
+  ///   - move: the key that was moved away to the scratch file; nil if there is none.
   mutating func append(_ node: Node, inode: UInt64?, isNamed: Bool, move: RemovedNames.Move?) {
     append(optional: inode) { $0.append($1) }
     append(variable: node.lookups)
@@ -149,7 +149,7 @@ extension NodeTable {
   /// - Parameters:
   ///   - bytes: what `ByteWriter.append(_:inode:isNamed:move:)` wrote.
   ///   - text: the text of a scratch or detached file.
-  /// - Returns: the key that was moved away to a scratch file; nil: none.
+  /// - Returns: the key that was moved away to a scratch file; nil if there is none.
   func restore(
     _ id: NodeID, _ bytes: ArraySlice<UInt8>, text: [UInt8], now: Instant
   ) throws -> RemovedNames.Move? {
