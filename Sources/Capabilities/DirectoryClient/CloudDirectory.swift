@@ -19,7 +19,8 @@ public struct HostFileIdentity: Equatable, Sendable {
 /// The files of the hosts in a directory: reads those of all hosts, and writes that of this one.
 ///
 /// - A frame in this host's file that this process has neither written nor found there as its own
-///   is another host's, with a copy of the state: this one goes on with a new file under a new name.
+///   is another host's, with a copy of the state: this one goes on with a new file under a new
+///   name.
 /// - If this host's file is gone, went back to an earlier one, or its end is torn, it is written as
 ///   a whole; also if it is more than twice as large as it need be.
 /// - Links, pipes and files that are too large are not read.
@@ -52,7 +53,7 @@ struct CloudDirectory {
   private var marks: Set<[UInt8]> = []
   /// The bytes of the host's file, and its frames.
   private var own = (size: 0, frames: 0)
-  /// From how many bytes on it is looked at whether the file is too large.
+  /// The size in bytes from which on the file may be too large for what it has to say.
   private var compaction = 0
 
   /// How many files may be in the directory.
@@ -60,7 +61,7 @@ struct CloudDirectory {
   /// Bytes that a file may always have.
   private static let smallFile = 4096
 
-  /// Creates what has read nothing.
+  /// Creates the files of a directory, of which nothing was read yet.
   /// - Parameters:
   ///   - newHost: draws a new name of this host.
   ///   - save: saves which file is this host's, before that is written.
@@ -254,8 +255,8 @@ struct CloudDirectory {
     if own.size > compaction { try rewrite() } else { compaction = own.size + Self.smallFile }
   }
 
-  /// Appends records to the host's file, in one step. What was read before is known: `look` has just
-  /// been called.
+  /// Appends records to the host's file, in one step. What was read before is known: `look` has
+  /// just been called.
   mutating func append(_ records: [HostFile.Record]) throws(SystemError) {
     try append([HostFile.Frame(records: records)])
     server.hear(records, in: ownName)
@@ -276,8 +277,8 @@ struct CloudDirectory {
 
   // MARK: - Copies
 
-  /// Takes what nobody else has from a copy that the synchroniser has made into the host's file, and
-  /// removes the copy.
+  /// Takes what nobody else has from a copy that the synchroniser has made into the host's file,
+  /// and removes the copy.
   private mutating func adopt(_ file: HostFileName) throws(SystemError) {
     guard seen[file.name]?.isOpened == true else { return }
     let records = server.needed(in: file.name, now: Self.now).filter { record in

@@ -2,19 +2,21 @@ import PreferenceCloud
 import PropertyList
 
 /// What the files of all hosts have together, for one host, and the server that a session speaks
-/// with: requests and answers are those of etcd's gateway (`EtcdCoding`). It is a pure state machine.
+/// with: requests and answers are those of etcd's gateway (`EtcdCoding`). It is a pure state
+/// machine.
 ///
 /// Promises:
-/// - The record of a key is the one with the latest stamp in any file: hosts that have read the same
-///   files have the same records, in whatever order and however often they have read them.
-/// - A record never goes back to an earlier one while `prefs-cloud` runs, also where a file is gone.
+/// - The record of a key is the one with the latest stamp in any file: hosts that have read the
+///   same files have the same records, in whatever order and however often they have read them.
+/// - A record never goes back to an earlier one while `prefs-cloud` runs, also where a file is
+///   gone.
 /// - Revisions are this host's own, and go on from those that its state has.
 struct DirectoryServer: Sendable {
   typealias Record = HostFile.Record
 
   private struct Entry {
     var record: Record
-    /// 0: it was not told of yet.
+    /// 0 if the watch was not told of it yet.
     var revision: Int64 = 0
   }
 

@@ -2,11 +2,11 @@ import Glibc
 import PreferenceCloud
 import SystemCalls
 
-/// Carries the requests of a session to a directory that some other program synchronises, where each
-/// host has a file (`CloudDirectory`). It answers them itself, as a server would.
+/// Carries the requests of a session to a directory that some other program synchronises, where
+/// each host has a file (`CloudDirectory`). It answers them itself, as a server would.
 ///
-/// A change of the directory is seen at once where inotify(7) tells of it, otherwise when the session
-/// asks whether the server is there: each 10 to 15 s.
+/// A change of the directory is seen at once where inotify(7) tells of it, otherwise when the
+/// session asks whether the server is there: each 10 to 15 s.
 ///
 /// Threads: one. Each call may wait for the file system.
 public final class DirectoryTransport: CloudTransport {
@@ -72,13 +72,13 @@ public final class DirectoryTransport: CloudTransport {
     _ = try? changes?.add(path)
   }
 
-  /// Tells of changes no longer.
+  /// Stops telling of changes.
   public func endWatch() {
     directory.server.endWatch()
     isWatching = false
   }
 
-  /// Forgets what has happened, and tells of changes no longer.
+  /// Forgets what has happened, and stops telling of changes.
   public func disconnect() {
     endWatch()
     happened = []

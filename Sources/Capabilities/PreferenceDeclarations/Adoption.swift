@@ -5,8 +5,8 @@ import PropertyList
 /// The documents of a declaration, with what the values are by now.
 ///
 /// Only what has drifted changes: of a value its parts, where a variable gives what a part is, the
-/// variable stays. What somebody has removed becomes `null`. Of several documents the one changes
-/// that gave the value.
+/// variable stays. What somebody has removed becomes `null`. Of several documents, the one that
+/// gave the value changes.
 package struct Adoption {
   /// The documents, as they are in their files.
   package private(set) var documents: [ValueDictionary]

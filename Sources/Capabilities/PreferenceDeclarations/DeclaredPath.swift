@@ -2,7 +2,7 @@ import PreferenceModel
 import PropertyList
 
 /// What a declaration can name: a key of a domain; with members a part of a dictionary; with an
-/// element an array's having it.
+/// element, that an array has it.
 package struct DeclaredPath: Hashable, Comparable, Sendable, CustomStringConvertible {
   /// An element of an array, which is a set as far as declarations are concerned: an element is
   /// what its value is, wherever it stands.
@@ -151,9 +151,9 @@ extension Value? {
     if !values.isEmpty || part != nil || keepsEmpty { self = .dictionary(values) }
   }
 
-  /// Gives the value what a path names, or takes it away (nil). An element comes last, that often,
-  /// if it is not there; where there is no array, it comes into a new one. An array stays when its
-  /// last element goes. Cost: that of `replace` with members; of an element, O(elements).
+  /// Gives the value what a path names, or takes it away (nil). An element comes last, as often as
+  /// declared, if it is not there; where there is no array, it comes into a new one. An array stays
+  /// when its last element goes. Cost: that of `replace` with members; of an element, O(elements).
   mutating func replace(
     _ path: DeclaredPath, with part: Value?, times: Int = 1, keepsEmpty: Bool = false
   ) {

@@ -3,11 +3,11 @@ import PropertyList
 import StoreAccess
 import SystemCalls
 
-/// What there is to say of the rules of a store: what `prefs effects` and `.prefs/effects` show.
+/// What is known of the rules of a store: what `prefs effects` and `.prefs/effects` show.
 public enum EffectReport {
-  /// Returns a dictionary for each rule, by name: `name`, `place`, `state` (`up to date`, `waiting`,
-  /// `failed` or `ignored`) and, as far as known, `problem`, `time`, `milliseconds`, `end`, `file`,
-  /// `keys` (the first ones) and `count`. Waits for disks.
+  /// Returns a dictionary for each rule, by name: `name`, `place`, `state` (`up to date`,
+  /// `waiting`, `failed` or `ignored`) and, as far as known, `problem`, `time`, `milliseconds`,
+  /// `end`, `file`, `keys` (the first ones) and `count`. Waits for disks.
   public static func values(
     _ places: some StoredPlaces, _ layout: StoreLayout
   ) throws(EngineError) -> [ValueDictionary] {

@@ -38,7 +38,7 @@ public struct EffectRule: Equatable, Sendable {
   public private(set) var delay = 0.2
   /// Seconds after which the command is ended.
   public private(set) var timeout = 60.0
-  /// The keys of the dictionary that mean nothing.
+  /// The keys of the dictionary that no rule has.
   public let unknown: [String]
 
   /// The names in a rule's dictionary.

@@ -119,7 +119,7 @@ public enum EffectRunner {
     outcome.end = isLate ? "timeout, \(end)" : end
   }
 
-  /// The threads that read what processes write which commands have left.
+  /// The threads that read what processes write that commands have left behind.
   private static let drains = BlockingThreads(name: "prefs-drain", most: 16, mostWaiting: 0)
 
   private static func drain(_ reading: consuming Descriptor) {

@@ -5,7 +5,7 @@ import SystemCalls
 /// Promises: after a change is heard, the rule is looked at when no further one has come for the
 /// delay, and after ten times the delay at most. Whether it is carried out depends on its values
 /// alone: not if they are those of the last success. What failed is tried again after 1, 10, 60 and
-/// 600 s, and then every hour; at once where the values are others than those that failed. A rule
+/// 600 s, and then every hour; at once where the values differ from those that failed. A rule
 /// that has been carried out ten times within a minute is carried out once a minute, until it has
 /// had nothing to do for a minute.
 ///

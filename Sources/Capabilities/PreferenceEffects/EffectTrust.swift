@@ -15,7 +15,8 @@ enum EffectTrust {
     return nil
   }
 
-  /// The same of a directory that files are made in: nobody else may write there, sticky or not.
+  /// Returns the same for a directory that files are made in: nobody else may write there, sticky
+  /// or not.
   static func objection(toDirectory path: String) -> String? {
     let real = Files.canonicalPath(path)
     return objectionToFile(real) ?? objection(above: real)

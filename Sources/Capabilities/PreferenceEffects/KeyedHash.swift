@@ -113,7 +113,7 @@ extension [UInt8] {
     for place in 0..<8 { append(UInt8(truncatingIfNeeded: number >> (8 * place))) }
   }
 
-  /// Appends a kind, a length and that many bytes.
+  /// Appends a kind, a length and the bytes.
   fileprivate mutating func append(_ kind: UInt8, counted content: [UInt8]) {
     append(kind, number: UInt64(content.count))
     self += content

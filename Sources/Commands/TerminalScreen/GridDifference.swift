@@ -1,6 +1,6 @@
 extension Grid {
   /// The bytes that make a terminal which shows `old` show this grid; nothing if they are the same.
-  /// Only cells that differ are sent. Nil, or a grid of another size: what is shown is not known, and
+  /// Only cells that differ are sent. If `old` is nil (not known) or has a different size,
   /// the screen is cleared first.
   package func difference(from old: Grid?, isColored: Bool) -> [UInt8] {
     var output = Output(isColored: isColored)

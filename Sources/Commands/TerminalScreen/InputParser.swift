@@ -1,7 +1,7 @@
 /// Makes inputs out of the bytes of a terminal, in whatever pieces they come.
 ///
-/// What is no input that it knows is left out, and never becomes text: a sequence of a terminal that
-/// it does not understand types nothing.
+/// An input that it does not know is left out, and never becomes text: a sequence of a terminal
+/// that it does not understand types nothing.
 package struct InputParser: Sendable {
   private var waiting: [UInt8] = []
   /// What was pasted so far; nil if nothing is being pasted.

@@ -12,7 +12,7 @@ import SystemCalls
 package final class Terminal {
   /// A signal that has come.
   package enum Event: Equatable, Sendable {
-    /// The terminal has another size, or was given to somebody else meanwhile.
+    /// The terminal has a different size, or was used by another program meanwhile.
     case changed
     /// SIGTSTP: the process is to stop.
     case stop

@@ -1,15 +1,15 @@
 import PreferenceModel
 import SystemCalls
 
-/// Tells which of the directories `@GROUP` in the directory of managed lists count for the user of a
-/// store: those of groups that the user is in, as the name service says.
+/// Tells which of the directories `@GROUP` in the directory of managed lists count for the user of
+/// a store: those of groups that the user is in, as the name service says.
 ///
 /// It is asked again every 60 s. While it does not answer, its last answer counts; before the first
 /// one it is not known whether a group forces something, and it is asked again every 5 s. Without
 /// such a directory it is never asked.
 ///
-/// Threads: any. One lock, held for a look; no call waits for the name service but `awaitAnswer`, 1 s
-/// at most. A thread of its own asks.
+/// Threads: any. One lock, held for a look; no call waits for the name service but `awaitAnswer`, 1
+/// s at most. A thread of its own asks.
 public final class ManagedGroups: Sendable {
   fileprivate struct State {
     /// Whether the user is in a group, for each directory that was asked about.
@@ -28,14 +28,14 @@ public final class ManagedGroups: Sendable {
   private let asker = BlockingThreads(name: "prefs-name", most: 1)
   private let served: @Sendable (Set<String>) -> Set<String>?
   private let lifetime: Double
-  /// Seconds after which the name service is asked again that has not answered at all.
+  /// Seconds after which the name service is asked again if it has never answered.
   private static let pause = 5.0
   /// Milliseconds that `awaitAnswer` waits.
   private static let patience: Int64 = 1000
   /// What the name of a group's directory begins with.
   public static let mark: Character = "@"
 
-  /// Creates what knows the groups of a store's user.
+  /// Creates it for a store's user; nothing is asked yet.
   public convenience init(_ layout: StoreLayout) {
     self.init(layout, lifetime: 60) { names in
       Account.named(layout.userName)?.groups(among: names)

@@ -10,8 +10,8 @@ struct DroppedPages {
   private var files: Set<NodeID> = []
   /// The files whose pages are being dropped, and the last change for which they are.
   private var dropping: [NodeID: UInt64] = [:]
-  /// The files whose pages are to be dropped once they are not locked, and the last change for which
-  /// they are.
+  /// The files whose pages are to be dropped once they are not locked, and the last change for
+  /// which they are.
   private var postponed: [NodeID: UInt64] = [:]
 
   /// The most files that are kept; more of them change at a time only where whole domains do.
@@ -27,7 +27,7 @@ struct DroppedPages {
   var hasPostponed: Bool { !postponed.isEmpty }
 
   /// Notes that pages of files, which may be locked, are to be dropped later because of a change.
-  /// - Parameter version: 0: it is a change of this mount, which does not settle it.
+  /// - Parameter version: 0 if it is a change of this mount, which does not settle it.
   mutating func postpone(_ files: Set<NodeID>, _ version: UInt64) {
     for file in files { postponed[file] = max(version, postponed[file] ?? 0) }
   }

@@ -5,8 +5,8 @@ import PropertyList
 import StoreAccess
 import SystemCalls
 
-/// Edits a value in the user's editor: arrays and dictionaries as JSON, or XML where JSON cannot hold
-/// the value; strings as they are.
+/// Edits a value in the user's editor: arrays and dictionaries as JSON, or XML where JSON cannot
+/// hold the value; strings as they are.
 ///
 /// The file has mode 0600 and is in `$XDG_RUNTIME_DIR`, which only the user reads and which is in
 /// memory; without that in a directory of its own below /tmp. It is removed afterwards.
@@ -18,8 +18,8 @@ struct ExternalEditor {
   /// How an edit ended.
   enum Outcome { case value(Value), unchanged, failed(String) }
 
-  /// Runs the editor, and again where the text means no value and the user wants that. The terminal
-  /// must be as programs expect it. Blocks.
+  /// Runs the editor, and again if the text is not that of a value and the user wants that. The
+  /// terminal must be as programs expect it. Blocks.
   func run() -> Outcome {
     let before = text
     var directory: String?

@@ -92,7 +92,8 @@ extension BrowserState {
     return []
   }
 
-  /// The line of a shell that the screen shows: of the last change, or what explains the chosen key.
+  /// The line of a shell that the screen shows: of the last change, or what explains the chosen
+  /// key.
   var shownLine: String? {
     if let line { return line }
     guard let id = chosen else { return nil }
@@ -119,7 +120,7 @@ extension BrowserState {
 
   // MARK: - Changes
 
-  /// Why nothing can be changed, as the message; true: it can.
+  /// Returns true if changes are possible; otherwise sets the message that says why not.
   private mutating func mayChange() -> Bool {
     guard let readOnly else { return true }
     message = (readOnly, true)

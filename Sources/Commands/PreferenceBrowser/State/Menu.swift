@@ -7,7 +7,7 @@ struct Menu: Equatable, Sendable {
   /// What a choice does.
   enum Action: Equatable, Sendable {
     case set(Subject, Value)
-    /// Another value than the ones of the menu is typed.
+    /// A value that the menu does not have is typed.
     case type(Subject)
     case undo(EntryID, UInt64)
     case export([EntryID], RecordedForm)

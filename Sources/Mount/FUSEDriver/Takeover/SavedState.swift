@@ -62,7 +62,7 @@ final class SavedState {
     /// The number of the last request that was read, where the kernel cannot send requests again.
     case read
     /// The number of the driver as an author of changes (`Author`), by which changes wait for it;
-    /// 0: it is not known.
+    /// 0 if it is not known.
     case author
   }
 
@@ -202,7 +202,7 @@ final class SavedState {
   }
 
   /// When a log that has grown, or lacks something, is to be replaced although nothing is added;
-  /// nil if neither is.
+  /// nil if it need not be.
   var idleDeadline: Instant? {
     if isIncomplete { return nextTry }
     let growth = max(Self.idleGrowth, replacedCount / 4)

@@ -4,7 +4,7 @@ import PropertyList
 /// A name in a tree: of a domain at the root, or of a key in its domain.
 struct EntryName: Hashable {
   let domain: DomainName
-  /// nil: the name is the domain's.
+  /// nil if the name is the domain's.
   let key: Key?
 
   init(_ domain: DomainName) { (self.domain, key) = (domain, nil) }
