@@ -142,7 +142,8 @@ private struct Reading {
     } catch {
       let known = Variables.Name.allCases.map { "${\($0.rawValue)}" }.joined(separator: ", ")
       throw refused(
-        path, "\(error.text) is no variable: there are \(known); $${ stands for ${ itself")
+        path,
+        "\(error.text) is not a variable; there are \(known); $${ stands for ${ itself")
     }
     used.formUnion(names)
     if names.contains(where: \.isOfHost) { hostKeys.insert(DeclaredPath(path.domain, path.key)) }
@@ -203,8 +204,9 @@ private struct Reading {
     let names = words.map(\.key.string).sorted().joined(separator: ", ")
     throw refused(
       path,
-      "a dictionary of \(names) is no instruction: there are {\"$add\": [...], \"$remove\": [...]}, "
-        + "{\"$merge\": {...}}, {\"$absent\": true} and {\"$value\": X}, which is X itself")
+      "a dictionary of \(names) is not an instruction; there are "
+        + "{\"$add\": [...], \"$remove\": [...]}, {\"$merge\": {...}}, {\"$absent\": true} "
+        + "and {\"$value\": X}, which is X itself")
   }
 
   private func refused(_ path: DeclaredPath, _ sentence: String) -> EngineError {

@@ -51,7 +51,7 @@ private struct ManifestReader {
     }
     return subkeys.compactMap { value in
       guard case .dictionary(let entry) = value else {
-        problems.append("\(path)pfm_subkeys has something that is no dictionary")
+        problems.append("\(path)pfm_subkeys has something that is not a dictionary")
         return nil
       }
       return key(entry, path: path, depth: depth)
@@ -124,7 +124,7 @@ private struct ManifestReader {
   private mutating func limit(_ entry: ValueDictionary, _ name: Key, _ path: String) -> Value? {
     guard let value = entry[name] else { return nil }
     if [.integer, .real, .date].contains(value.kind) { return value }
-    problems.append("\(path): \(name) is no number")
+    problems.append("\(path): \(name) is not a number")
     return nil
   }
 
@@ -137,7 +137,7 @@ private struct ManifestReader {
       return pattern
     } catch {
       switch error {
-      case .malformed: problems.append("\(path): pfm_format is no regular expression")
+      case .malformed: problems.append("\(path): pfm_format is not a regular expression")
       case .unsupported:
         problems.append("\(path): pfm_format is ignored, because it is too large or has &&")
       }

@@ -7,7 +7,8 @@ enum TimeArgument {
     let number = Int64(unit == nil ? word : String(word.dropLast()))
     let longest: Int64 = 366 * 86_400
     guard let number, number > 0, number <= longest, number * (unit ?? 1) <= longest else {
-      throw .mistake("\(word) is no time: a number of seconds, or with m, h or d, a year at most")
+      throw .mistake(
+        "\(word) is not a time: a number of seconds, or with m, h or d, a year at most")
     }
     return number * (unit ?? 1) * 1_000_000_000
   }

@@ -105,7 +105,7 @@ public protocol Engine: ChangeService {
   func domainsNeeded(for key: Key?, in domain: DomainName) -> [DomainName]
 
   /// The type that schemas give a key that is made; nil if it follows from the text. If `isCertain`
-  /// is false, it follows from the text too if the text is no value of this type. Where the caller
+  /// is false, it follows from the text too if the text is not a value of this type. Where the caller
   /// must not wait, and a schema is not in memory, this and `summary` answer as if there were none.
   func newKind(of key: Key, in domain: DomainName) -> (kind: Kind, isCertain: Bool)?
 

@@ -148,10 +148,10 @@ import Testing
     #expect(schema.keys.map(\.name) == ["K", "P", "Q", "R"])
     #expect(
       schema.problems == [
-        "pfm_subkeys has something that is no dictionary", "a key has no pfm_name",
-        "K: the type strnig is not known", "P: pfm_format is no regular expression",
+        "pfm_subkeys has something that is not a dictionary", "a key has no pfm_name",
+        "K: the type strnig is not known", "P: pfm_format is not a regular expression",
         "Q: pfm_format is ignored, because it is too large or has &&",
-        "R: pfm_range_min is no number", #"R: its default does not fit: "x" is not an integer"#,
+        "R: pfm_range_min is not a number", #"R: its default does not fit: "x" is not an integer"#,
         "K is there twice; the first one counts",
       ])
   }

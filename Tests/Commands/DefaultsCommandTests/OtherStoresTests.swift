@@ -117,7 +117,8 @@ import Testing
         == ["org.gnome.desktop": desktop, "org.x.profiles:.:a%2Eb": ["k": ["v": "<1>"]]])
     #expect(
       dconf.rest == [
-        "/ top: no domain can have the name of its path", "org.gnome.desktop bad: word is no value",
+        "/ top: no domain can have the name of its path",
+        "org.gnome.desktop bad: word is not a value",
       ])
     let settings = OtherStores.gsettings(
       "org.a key 'x y'\norg.a other [1, 2]\norg.b key 1\n", ["org.b": "b"])

@@ -112,7 +112,7 @@ package struct GSettingsSchemas {
       throw Malformed("a schema has no id")
     }
     guard !id.contains("/"), !id.hasPrefix(".") else {
-      throw Malformed("\"\(id)\" is no id of a schema")
+      throw Malformed("\"\(id)\" is not an id of a schema")
     }
     if schemas[id] != nil { throw Malformed("the schema \(id) is there twice") }
     try Self.check(path: element.attributes["path"], id)
@@ -256,7 +256,7 @@ package struct GSettingsSchemas {
     _ type: String, to entry: inout ValueDictionary, _ subject: String
   ) throws(Malformed) {
     guard VariantType.isComplete(type) else {
-      throw Malformed("\(subject): \"\(type)\" is no type")
+      throw Malformed("\(subject): \"\(type)\" is not a type")
     }
     if isOfFiles, VariantType.mayBeText(type) { return }
     switch type {
@@ -349,7 +349,7 @@ package struct GSettingsSchemas {
     _ subject: String
   ) throws(Malformed) {
     if let category = elements.first?.attributes["l10n"], !["messages", "time"].contains(category) {
-      throw Malformed("\(subject): \(category) is no category of translations")
+      throw Malformed("\(subject): \(category) is not a category of translations")
     }
     do throws(Malformed) {
       entry["pfm_default"] = try fallback(elements.first?.text ?? "", type, entry)
@@ -383,7 +383,7 @@ package struct GSettingsSchemas {
       for element in elements { try checkChoice(element, inner) }
     }
     if case .array(let choices)? = entry["pfm_range_list"], !choices.contains(value) {
-      throw Malformed("it is no choice")
+      throw Malformed("it is not a choice")
     }
     if let low = entry["pfm_range_min"], value.isLess(than: low) {
       throw Malformed("it is out of range")

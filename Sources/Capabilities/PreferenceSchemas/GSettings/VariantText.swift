@@ -148,7 +148,7 @@ package struct VariantText {
     if let number = Int64(word) { return .integer(WideInteger(number)) }
     if let number = UInt64(word) { return .integer(WideInteger(number)) }
     if let number = Double(word) { return .real(number) }
-    throw Malformed("\(word) is no value")
+    throw Malformed("\(word) is not a value")
   }
 
   // MARK: - Containers
@@ -251,7 +251,7 @@ package struct VariantText {
     let digits = Substring(rest.prefix(character == "u" ? 4 : 8))
     rest = rest.dropFirst(digits.unicodeScalars.count)
     guard let scalar = UInt32(digits, radix: 16).flatMap({ Unicode.Scalar($0) }) else {
-      throw Malformed("\\\(character)\(digits) is no character")
+      throw Malformed("\\\(character)\(digits) is not a character")
     }
     return scalar
   }

@@ -15,7 +15,8 @@ enum CloudDirectoryLogin {
   static func logIn(_ endpoint: String, _ store: StoreView) throws(Refusal) -> Int32 {
     guard endpoint.dropFirst(CloudSettings.directoryPrefix.count).hasPrefix("/") else {
       throw Refusal(
-        message: "That is no directory", detail: "name an absolute path, as in dir:/home/ada/Sync")
+        message: "That is not the path of a directory",
+        detail: "name an absolute path, as in dir:/home/ada/Sync")
     }
     let known = try Cloud.settings(store).text(.encryptionKeyFile)
     let file = known ?? keyFile

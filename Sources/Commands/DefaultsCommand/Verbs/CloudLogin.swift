@@ -59,7 +59,7 @@ enum CloudLogin {
       parts.count > 2 && ["http:", "https:"].contains(parts[0].lowercased()) && parts[1].isEmpty
     guard isServer, !parts[2].isEmpty, !parts[2].contains("@") else {
       throw Refusal(
-        message: "That is no server",
+        message: "That is not a server",
         detail: "name one as in https://etcd.example.org:2379, without a user and a password")
     }
   }

@@ -36,7 +36,7 @@ enum ExportDconf {
   ) throws(Refusal) -> (view: DomainView, path: String) {
     guard let path = GSettingsPath.path(of: target.domain.string) else {
       throw Refusal(
-        message: "Could not export \(target.name)", detail: "its name is none of a path of dconf")
+        message: "Could not export \(target.name)", detail: "no path of dconf has its name")
     }
     return try target.reading { () throws(EngineError) in (try DomainView(target), path) }
   }

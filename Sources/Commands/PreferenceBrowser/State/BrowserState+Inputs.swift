@@ -84,7 +84,7 @@ extension BrowserState {
     case .text("x"): exportMenu(id)
     case .text("r") where entry.marks.contains(.secret):
       if revealed.removeValue(forKey: id) == nil { return [.reveal(id)] }
-    case .text("r"): message = ("the value of \(id.key) is no secret", false)
+    case .text("r"): message = ("the value of \(id.key) is not a secret", false)
     case .text("e"), .key(.delete), .text("d"), .text("U"):
       return changing(input, entry)
     default: break

@@ -10,7 +10,7 @@ extension KeyFiles {
   /// files.
   ///
   /// Throws where nothing is changed: EEXIST and ENOTEMPTY, if the domain is there or has keys;
-  /// EPERM, if there is something else than files, or a text that is no value of the type that a
+  /// EPERM, if there is something else than files, or a text that is not a value of the type that a
   /// schema demands.
   func makeDomain(
     _ name: String, of node: Node, _ mode: RenameMode, now: Moment
