@@ -83,7 +83,9 @@ public struct EffectInput: Sendable {
       }
     }
     let domains = parts.map { "  \(Self.json(.string($0.domain.string))): {\n    \($0.text)\n  }" }
-    document = Array(("{\n" + domains.joined(separator: ",\n") + "\n}\n").utf8)
+    document =
+      domains.isEmpty
+      ? Document.json([:]) : Array(("{\n" + domains.joined(separator: ",\n") + "\n}\n").utf8)
     self.lines = lines
   }
 

@@ -145,6 +145,6 @@ import Testing
     #expect(root["d"] == ["A": ["x": "\n"], "B": "NULL", "new\nline": "NULL"])
     #expect(root["e"] == ["K": "NULL"])
     #expect(input.lines == "d A\nd B\nd new%0Aline\ne K\n")
-    #expect(EffectInput([], [:]).document == Array("{\n\n}\n".utf8))
+    #expect(EffectInput([], [:]).document == Array("{}\n".utf8))
   }
 }
