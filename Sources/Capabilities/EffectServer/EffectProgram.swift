@@ -20,9 +20,9 @@ public enum EffectProgram {
       let layout = StoreLayout(surroundings)
       // The one of an earlier owner may still wait for its last command.
       let lock = try EngineError.wrapping { () throws(SystemError) in
-        try EffectStateFile(layout).lockServing(waiting: true)
+        try EffectStateFile(layout).lockServing()
       }
-      defer { lock?.unlock() }
+      defer { lock.unlock() }
       var manner = ClientManner()
       // It starts no owner: without one nothing is carried out.
       (manner.isLasting, manner.hearsAll) = (true, true)

@@ -45,7 +45,7 @@ public struct EffectJob: Sendable {
     do throws(EffectProblem) {
       // Until the end of this function.
       let lock = try Self.stated { () throws(SystemError) in try file.lock(rule: rule.name) }
-      defer { lock?.unlock() }
+      defer { lock.unlock() }
       try write(file, layout, &run)
       try command(&run, log)
     } catch {

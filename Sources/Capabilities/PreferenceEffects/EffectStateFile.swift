@@ -39,9 +39,8 @@ public struct EffectStateFile: Sendable {
   /// Changes the state, and saves it durably if that has changed something, or there was none.
   @discardableResult
   public func update(_ body: (inout EffectState) -> Void) throws(SystemError) -> EffectState {
-    try Files.makeDirectories(directory, mode: 0o700)
-    let lock = try self.lock("state.lock", waiting: true)
-    defer { lock?.unlock() }
+    let lock = try lock("state.lock")
+    defer { lock.unlock() }
     let old = try read()
     var state = old ?? EffectState()
     body(&state)
@@ -64,21 +63,18 @@ public struct EffectStateFile: Sendable {
     }
   }
 
-  /// Takes the lock with which one process at a time carries out rules by itself.
-  /// - Returns: nil where another process has it, and `waiting` is false.
-  public func lockServing(waiting: Bool) throws(SystemError) -> Descriptor? {
-    try lock("serving.lock", waiting: waiting)
-  }
+  /// Takes the lock with which one process at a time carries out rules by itself. Waits.
+  public func lockServing() throws(SystemError) -> Descriptor { try lock("serving.lock") }
 
   /// Takes the lock with which one process at a time carries out the rule. Waits.
-  public func lock(rule name: String) throws(SystemError) -> Descriptor? {
-    try lock("rule-\(StableHash.text(of: name.utf8)).lock", waiting: true)
+  public func lock(rule name: String) throws(SystemError) -> Descriptor {
+    try lock("rule-\(StableHash.text(of: name.utf8)).lock")
   }
 
-  private func lock(_ name: String, waiting: Bool) throws(SystemError) -> Descriptor? {
+  private func lock(_ name: String) throws(SystemError) -> Descriptor {
     try Files.makeDirectories(directory, mode: 0o700)
     let file = try Descriptor(opening: "\(directory)/\(name)", O_RDWR | O_CREAT)
-    guard try file.lockExclusively(waiting: waiting) else { return nil }
+    _ = try file.lockExclusively(waiting: true)
     return file
   }
 }
