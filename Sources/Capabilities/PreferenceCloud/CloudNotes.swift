@@ -68,9 +68,7 @@ public struct CloudStatus: Equatable, Sendable {
     if case .string(let text)? = note["Endpoint"] { status.endpoint = text }
     if case .string(let text)? = note["Error"] { status.error = text }
     if case .date(let time)? = note["SilentSince"] { status.silentSince = time }
-    if case .integer(let count)? = note["Unreadable"] {
-      status.unreadable = Int(clamping: count.signed ?? 0)
-    }
+    status.unreadable = Int(clamping: note["Unreadable"]?.signed ?? 0)
     return (status, since)
   }
 }

@@ -276,11 +276,10 @@ public struct EtcdCoding: Sendable {
 
   /// An error of the gateway: `error`, and gRPC's `code`.
   private static func failure(_ root: ValueDictionary) -> Answer {
-    var code: Int64 = 0
-    if case .integer(let number)? = root["code"] { code = number.signed ?? 0 }
     let text = root["error"]?.string ?? ""
     return .failed(
-      code: code, text.isEmpty ? "the server sent an unexpected answer" : String(text.prefix(200)))
+      code: root["code"]?.signed ?? 0,
+      text.isEmpty ? "the server sent an unexpected answer" : String(text.prefix(200)))
   }
 
   /// Whose values these are, by the record that identifies them.

@@ -130,10 +130,6 @@ extension Value? {
 }
 
 extension Value {
-  fileprivate var signed: Int64? {
-    if case .integer(let number) = self { number.signed } else { nil }
-  }
-
   fileprivate var unsigned: UInt64? {
     if case .integer(let number) = self { number.unsigned } else { nil }
   }

@@ -106,9 +106,3 @@ extension Deadline {
     return .dictionary(values)
   }
 }
-
-extension Value {
-  fileprivate var signed: Int64? {
-    if case .integer(let number) = self { number.signed } else { nil }
-  }
-}

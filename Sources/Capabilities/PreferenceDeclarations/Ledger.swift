@@ -324,7 +324,7 @@ extension Ledger {
     var before = Before(place: place, value: entry["value"])
     if case .data(let text)? = entry["text"] { before.text = text }
     before.isKept = entry["lost"] != true
-    if case .integer(let times)? = entry["times"], let times = times.signed {
+    if let times = entry["times"]?.signed {
       before.times = min(max(Int(clamping: times), 1), Before.mostTimes)
     }
     if case .array(let base)? = entry["base"] { before.base = base }

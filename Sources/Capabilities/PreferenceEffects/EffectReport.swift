@@ -66,16 +66,12 @@ public enum EffectReport {
     if let file = report["file"]?.string { parts.append("wrote \(file)") }
     if let end = report["end"]?.string, let time = report["time"]?.string {
       let keys = report["keys"]?.strings ?? []
-      var text = "ran \(time), \(number(report, "milliseconds")) ms, \(end)"
-      let more = max(0, number(report, "count")) - Int64(keys.count)
+      var text = "ran \(time), \(report["milliseconds"]?.signed ?? 0) ms, \(end)"
+      let more = max(0, report["count"]?.signed ?? 0) - Int64(keys.count)
       if !keys.isEmpty { text += ", for \(keys.joined(separator: ", "))" }
       if more > 0 { text += " and \(more) more" }
       parts.append(text)
     }
     return parts.joined(separator: "; ")
-  }
-
-  private static func number(_ report: ValueDictionary, _ key: Key) -> Int64 {
-    if case .integer(let number)? = report[key] { number.signed ?? 0 } else { 0 }
   }
 }

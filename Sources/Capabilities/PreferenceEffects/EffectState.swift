@@ -132,9 +132,7 @@ extension EffectState.Rule {
 
 extension EffectState.Run {
   fileprivate init(_ entries: ValueDictionary) {
-    func number(_ key: Key) -> Int64 {
-      if case .integer(let number)? = entries[key] { number.signed ?? 0 } else { 0 }
-    }
+    func number(_ key: Key) -> Int64 { entries[key]?.signed ?? 0 }
     self.init(time: Timestamp(nanoseconds: number("Time")))
     milliseconds = number("Milliseconds")
     (end, file) = (entries["End"]?.string, entries["File"]?.string)

@@ -43,10 +43,8 @@ public struct HistorySettings: Equatable, Sendable {
   /// somebody has meant some of them.
   public init(_ value: Value?) {
     guard case .dictionary(let values)? = value else { return }
-    if case .integer(let number)? = values["Days"], let days = number.signed, days > 0 {
-      self.days = Int(clamping: days)
-    }
-    if case .integer(let number)? = values["Megabytes"], let size = number.signed, size > 0 {
+    if let days = values["Days"]?.signed, days > 0 { self.days = Int(clamping: days) }
+    if let size = values["Megabytes"]?.signed, size > 0 {
       megabytes = Int(clamping: min(size, 1 << 20))
     }
     isOff = Self.isTrue(values["Off"])

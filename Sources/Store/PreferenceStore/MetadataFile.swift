@@ -104,11 +104,6 @@ extension Timestamp {
 
 extension Value {
   var timestamp: Timestamp? { signed.map { Timestamp(nanoseconds: $0) } }
-
-  fileprivate var signed: Int64? {
-    guard case .integer(let number) = self else { return nil }
-    return number.signed
-  }
 }
 
 extension FileIdentity {

@@ -64,6 +64,9 @@ extension Value {
   /// The text of a string; nil for other kinds.
   package var string: String? { if case .string(let text) = self { text } else { nil } }
 
+  /// The number of an integer; nil above 2^63-1, and for other kinds.
+  package var signed: Int64? { if case .integer(let number) = self { number.signed } else { nil } }
+
   /// The entries of a dictionary; nil for other kinds.
   package var dictionary: ValueDictionary? {
     if case .dictionary(let entries) = self { entries } else { nil }

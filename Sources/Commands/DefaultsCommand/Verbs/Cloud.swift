@@ -202,7 +202,7 @@ extension Cloud {
 
   /// A note that is a number; 0 where there is none.
   static func number(_ store: StoreView, _ key: Key) throws(EngineError) -> Int64 {
-    if case .integer(let number)? = try store.note(key) { number.signed ?? 0 } else { 0 }
+    try store.note(key)?.signed ?? 0
   }
 }
 
