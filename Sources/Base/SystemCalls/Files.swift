@@ -207,6 +207,30 @@ public enum Files {
     }
   }
 
+  /// Replaces the contents of a file in one step, durably: a loss of power leaves the old file or
+  /// the new one. Where it fails, the old file stays. The new one has mode 0600.
+  /// - Parameters:
+  ///   - temporary: the path of the new file until it is complete, in the same directory. What a
+  ///     crash has left there is removed.
+  ///   - prepare: is called with the new file before it is made durable, e.g. to change its mode.
+  package static func replaceDurably(
+    _ path: String, with bytes: [UInt8], by temporary: String,
+    _ prepare: (borrowing Descriptor) throws(SystemError) -> Void = { _ in }
+  ) throws(SystemError) {
+    try remove(temporary)
+    do throws(SystemError) {
+      let new = try Descriptor(opening: temporary, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
+      try new.write(bytes)
+      try prepare(new)
+      try new.synchronize()
+      try rename(temporary, to: path)
+    } catch {
+      unlink(temporary)
+      throw error
+    }
+    try synchronizeDirectory(parent(of: path))
+  }
+
   /// unlink(2). It is no error where there is nothing at the path.
   public static func remove(_ path: String) throws(SystemError) {
     let result = CallWatch.noting(path) { systemCall("unlink", path) { unlink(path) } }

@@ -44,23 +44,10 @@ public struct EffectStateFile: Sendable {
     let old = try read()
     var state = old ?? EffectState()
     body(&state)
-    if state != old { try save(state) }
-    return state
-  }
-
-  private func save(_ state: EffectState) throws(SystemError) {
-    let new = path + ".new"
-    try Files.remove(new)
-    do throws(SystemError) {
-      let file = try Descriptor(opening: new, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
-      try file.write(state.bytes(host: host))
-      try file.synchronize()
-      try Files.rename(new, to: path)
-      try Files.synchronizeDirectory(directory)
-    } catch {
-      unlink(new)
-      throw error
+    if state != old {
+      try Files.replaceDurably(path, with: state.bytes(host: host), by: path + ".new")
     }
+    return state
   }
 
   /// Takes the lock with which one process at a time carries out rules by itself. Waits.

@@ -127,17 +127,13 @@ public struct EffectWriter: Sendable {
     // One name for each file: what a crash has left is replaced by the next try.
     let temporary = "\(directory)/.\(name.prefix(200)).prefsfs-new"
     do throws(SystemError) {
-      try Files.remove(temporary)
-      let new = try Descriptor(
-        opening: temporary, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode: 0o600)
-      if let old = target.status, geteuid() == 0 { try new.changeOwner(old.st_uid, old.st_gid) }
-      try new.write(bytes)
-      try new.changeMode((target.status?.st_mode ?? 0o600) & 0o777)
-      try new.synchronize()
-      try Files.rename(temporary, to: target.path)
-      try Files.synchronizeDirectory(directory)
+      try Files.replaceDurably(target.path, with: bytes, by: temporary) {
+        new throws(SystemError) in
+        guard let old = target.status else { return }
+        if geteuid() == 0 { try new.changeOwner(old.st_uid, old.st_gid) }
+        try new.changeMode(old.st_mode & 0o777)
+      }
     } catch {
-      unlink(temporary)
       throw problem(target.path, "\(error)")
     }
   }

@@ -170,17 +170,9 @@ extension HistoryWriter {
   /// Replaces a file in one step: a loss of power leaves the old one or the new one. It keeps its
   /// modification time, by which files are removed.
   private func replace(_ path: String, with bytes: [UInt8]) throws(SystemError) {
-    let temporary = path + HistoryDirectory.temporary
-    let file = try Descriptor(opening: temporary, O_WRONLY | O_CREAT | O_TRUNC)
-    do throws(SystemError) {
-      try file.write(bytes)
-      if let old = try Files.linkStatus(path) { try file.setModified(Timestamp(old.st_mtim)) }
-      try file.synchronize()
-      try Files.rename(temporary, to: path)
-    } catch {
-      do { try Files.remove(temporary) } catch {}
-      throw error
+    try Files.replaceDurably(path, with: bytes, by: path + HistoryDirectory.temporary) {
+      new throws(SystemError) in
+      if let old = try Files.linkStatus(path) { try new.setModified(Timestamp(old.st_mtim)) }
     }
-    try Files.synchronizeDirectory(directory.path)
   }
 }
