@@ -118,8 +118,7 @@ let package = Package(
     header("CCrypto", pkgConfig: "libcrypto", package: "libssl-dev"),
     module("Capabilities/ConfigurationProfiles", ["StoreAccess", "CCrypto"] + model),
     // 3: what happens when values change: rules, their state, commands and files
-    module(
-      "Capabilities/PreferenceEffects", ["EffectiveDocuments", "StoreAccess", "CLinux"] + model),
+    module("Capabilities/PreferenceEffects", ["EffectiveDocuments", "StoreAccess"] + model),
     // 3: keeps keys of a user the same on several machines
     module("Capabilities/PreferenceCloud", ["StoreAccess"] + model),
     // 4: speaks with etcd

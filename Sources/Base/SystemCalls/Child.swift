@@ -30,7 +30,7 @@ public enum Child {
     _ program: String, _ arguments: [String], milliseconds: Int64? = nil
   ) throws(SystemError) -> Outcome {
     // A file in memory, and no pipe: nobody waits for what the program writes, nor for its end.
-    let errors = try SharedMapping.makeFile("prefsfs-errors", size: 0)
+    let errors = try Descriptor.inMemory("prefsfs-errors")
     let child = try startApart(program, arguments, streams: [nil, nil, errors.number])
     let status = try finish(child, program, milliseconds)
     return Outcome(status: status, lastError: status == 0 ? nil : lastLine(of: errors))
@@ -69,6 +69,17 @@ public enum Child {
       }
       _ = prefsfs_spawn_close_from(&actions, 3)
     }
+  }
+
+  /// Returns a descriptor that can be read when a child has ended that `startApart` has started in a
+  /// session of its own. Where there is none, the child is killed.
+  package static func endDescriptor(of child: pid_t) throws(SystemError) -> Descriptor {
+    let number = prefsfs_pidfd_open(child)
+    if number >= 0 { return Descriptor(owning: number) }
+    let error = SystemError("pidfd_open", "")
+    kill(-child, SIGKILL)
+    _ = wait(child)
+    throw error
   }
 
   /// Waits for the end of a child, and ends it after that time (ETIMEDOUT); nil if it may run for
@@ -161,7 +172,7 @@ public enum Child {
   public static func output(
     _ program: String, _ arguments: [String], milliseconds: Int64
   ) throws(SystemError) -> [UInt8] {
-    let written = try SharedMapping.makeFile("prefsfs-output", size: 0)
+    let written = try Descriptor.inMemory("prefsfs-output")
     let child = try startApart(
       program, arguments, streams: [nil, written.number, nil], newSession: false)
     _ = try finish(child, program, milliseconds)

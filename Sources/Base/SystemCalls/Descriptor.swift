@@ -38,6 +38,25 @@ public struct Descriptor: ~Copyable, Sendable {
     self.init(owning: number, path: path)
   }
 
+  /// Creates a file in memory, of zeros. Throws EMFILE or ENOMEM where the process has no
+  /// descriptors or memory left.
+  package static func inMemory(
+    _ name: String, size: Int = 0
+  ) throws(SystemError) -> Descriptor {
+    let number = prefsfs_memory_file(name)
+    if number < 0 { throw SystemError("memfd_create", "") }
+    let file = Descriptor(owning: number)
+    try file.truncate(to: size)
+    return file
+  }
+
+  /// Makes a pipe, whose ends are the caller's (pipe2(2) with O_CLOEXEC).
+  package static func pipe() throws(SystemError) -> (reading: CInt, writing: CInt) {
+    var ends: [CInt] = [0, 0]
+    if prefsfs_pipe(&ends) != 0 { throw SystemError("pipe", "") }
+    return (ends[0], ends[1])
+  }
+
   deinit { _ = close(number) }
 
   /// Writes all bytes at the current offset, in as many calls as that takes.

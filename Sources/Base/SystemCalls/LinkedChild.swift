@@ -1,4 +1,3 @@
-import CLinux
 import Glibc
 
 /// A child process that ends with this one: its standard input is a pipe, which ends when this
@@ -20,20 +19,12 @@ public struct LinkedChild: ~Copyable {
   public static func start(
     _ program: String, _ arguments: [String]
   ) throws(SystemError) -> LinkedChild {
-    var ends: [CInt] = [0, 0]
-    if prefsfs_pipe(&ends) != 0 { throw SystemError("pipe", "") }
-    let reading = Descriptor(owning: ends[0])
-    let writing = Descriptor(owning: ends[1])
+    let ends = try Descriptor.pipe()
+    let reading = Descriptor(owning: ends.reading)
+    let writing = Descriptor(owning: ends.writing)
     let process = try Child.startApart(
       program, arguments, streams: [reading.number, nil, nil])
-    let number = prefsfs_pidfd_open(process)
-    guard number >= 0 else {
-      let error = SystemError("pidfd_open", "")
-      kill(process, SIGKILL)
-      _ = Child.wait(process)
-      throw error
-    }
-    return LinkedChild(process, writing, Descriptor(owning: number))
+    return try LinkedChild(process, writing, Child.endDescriptor(of: process))
   }
 
   /// A descriptor that can be read when the child has ended.

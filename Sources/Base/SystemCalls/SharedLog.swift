@@ -51,7 +51,7 @@ public final class SharedLog: @unchecked Sendable {
 
   /// Creates a file of that size, which can be mapped.
   private static func file(_ name: String, half: Int) throws(SystemError) -> Descriptor {
-    let file = try SharedMapping.makeFile(name, size: size(half))
+    let file = try Descriptor.inMemory(name, size: size(half))
     _ = try SharedMapping(file, size: size(half), isSparse: true)
     return file
   }

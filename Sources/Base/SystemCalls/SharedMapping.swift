@@ -35,17 +35,7 @@ struct SharedMapping: ~Copyable, @unchecked Sendable {
 
   deinit { munmap(start, size) }
 
-  /// Creates a file in memory, of zeros. Throws EMFILE or ENOMEM where the process has no
-  /// descriptors or memory left.
-  static func makeFile(_ name: String, size: Int) throws(SystemError) -> Descriptor {
-    let number = prefsfs_memory_file(name)
-    if number < 0 { throw SystemError("memfd_create", "") }
-    let file = Descriptor(owning: number)
-    try file.truncate(to: size)
-    return file
-  }
-
-  /// Seals a file that `makeFile` made.
+  /// Seals a file in memory.
   static func seal(_ file: borrowing Descriptor, _ seals: Seals) throws(SystemError) {
     if prefsfs_seal(file.number, seals.rawValue) != 0 { throw SystemError("fcntl", "") }
   }

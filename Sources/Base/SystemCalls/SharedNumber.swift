@@ -23,7 +23,7 @@ public final class SharedNumber: Sendable {
   /// Creates the numbers, which are 0. Fails where the process has no descriptors or memory left,
   /// and with EINVAL before Linux 5.1, which cannot seal a mapping that is written to.
   public init() throws(SystemError) {
-    let file = try SharedMapping.makeFile("prefs-version", size: Self.size)
+    let file = try Descriptor.inMemory("prefs-version", size: Self.size)
     page = try SharedMapping(file, size: Self.size)
     try SharedMapping.seal(file, .sizeAndContents)
     (descriptor, index) = (SharedDescriptor(file), 0)

@@ -1,4 +1,3 @@
-import CLinux
 import Glibc
 import SystemCalls
 
@@ -34,18 +33,10 @@ public enum EffectRunner {
     _ command: EffectRule.Command, input: [UInt8], variables: [String], timeout: Double
   ) throws(SystemError) -> Outcome {
     let began = Instant.now
-    var ends: [CInt] = [0, 0]
-    if prefsfs_pipe(&ends) != 0 { throw SystemError("pipe", "") }
-    let reading = Descriptor(owning: ends[0])
-    let process = try start(command, input, Descriptor(owning: ends[1]), variables)
-    let handle = prefsfs_pidfd_open(process)
-    guard handle >= 0 else {
-      let error = SystemError("pidfd_open", "")
-      kill(-process, SIGKILL)
-      _ = Child.wait(process)
-      throw error
-    }
-    let ending = Descriptor(owning: handle)
+    let ends = try Descriptor.pipe()
+    let reading = Descriptor(owning: ends.reading)
+    let process = try start(command, input, Descriptor(owning: ends.writing), variables)
+    let ending = try Child.endDescriptor(of: process)
     _ = fcntl(reading.number, F_SETFL, O_NONBLOCK)
     var outcome = Outcome(status: nil, end: "")
     var (isOpen, isLate) = (true, false)
@@ -77,9 +68,7 @@ public enum EffectRunner {
       case .shell(let line): ["/bin/sh", "-c", line]
       case .words(let words): words
       }
-    let number = prefsfs_memory_file("prefs-effect")
-    if number < 0 { throw SystemError("memfd_create", "") }
-    let file = Descriptor(owning: number)
+    let file = try Descriptor.inMemory("prefs-effect")
     try file.write(input)
     lseek(file.number, 0, SEEK_SET)
     return try Child.startApart(
