@@ -5,8 +5,8 @@ import SystemCalls
 /// Notices keys that two writers change in turns, more than ten times in ten seconds: two programs
 /// that answer each other's changes for ever, perhaps on two machines. Each such key is named once.
 ///
-/// It knows 1,024 keys at most, those that were changed last; a change of more than 64 keys is no
-/// answer, and not looked at. Cost: a hash look-up for each key.
+/// It knows 1,024 keys at most, and forgets all of them at the next one; a change of more than 64
+/// keys is no answer, and not looked at. Cost: a hash look-up for each key.
 struct Turns {
   /// Who makes a change.
   struct Writer: Hashable {
@@ -63,7 +63,6 @@ struct Turns {
   }
 
   private var entries: [Subject: Entry] = [:]
-  private var named: Set<Subject> = []
   /// The keys that were named, 100 at most.
   private(set) var quarrels: [Quarrel] = []
   private static let (mostKeys, mostItems, mostTurns, mostNamed) = (1024, 64, 10, 100)
@@ -96,7 +95,8 @@ struct Turns {
     entries[subject] = entry
     guard entry.turns.count > Self.mostTurns else { return nil }
     entries[subject] = nil
-    guard named.count < Self.mostNamed, named.insert(subject).inserted else { return nil }
+    let isNamed = quarrels.contains { $0.domain == subject.domain && $0.key == subject.key }
+    guard quarrels.count < Self.mostNamed, !isNamed else { return nil }
     let writers = [entry.other, entry.last].compactMap { $0?.text }.sorted()
     quarrels.append(Quarrel(domain: subject.domain, key: subject.key, writers: writers))
     return quarrels.last
