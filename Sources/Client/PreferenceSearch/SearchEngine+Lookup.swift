@@ -62,16 +62,15 @@ extension SearchEngine {
     return path.shown(found)
   }
 
-  /// The locations of the domain's search list, which are made anew only for another domain, other
-  /// suites or other locks than the last time.
+  /// The locations of the domain's search list, which are made again only for another domain than
+  /// the last time, or after a change of suites or locks.
   private func path(of domain: DomainName) throws(EngineError) -> SearchPath {
-    let (suites, locks) = (try allSuites(of: domain), try domainLocks())
-    return lastPath.withLock { last in
-      if let last, last.domain == domain, last.suites == suites, last.locks == locks { return last }
-      let path = SearchPath(domain, suites, locks)
-      last = path
-      return path
-    }
+    let (last, changes) = suites.withLock { ($0.lastPath, $0.changes) }
+    if let last, last.domain == domain, places.isFresh { return last }
+    let path = SearchPath(domain, try allSuites(of: domain), try domainLocks())
+    // A change since the look-up began may concern it.
+    suites.withLock { if $0.changes == changes { $0.lastPath = path } }
+    return path
   }
 
   /// The key's value in the first of these lists that has it. The places are asked once for all of

@@ -101,6 +101,7 @@ extension SearchEngine: RegisteredDefaults {
       var names = suites.added[domain] ?? []
       change(&names)
       suites.added[domain] = names.isEmpty ? nil : names
+      suites.changes += 1
     }
     languages.forget()
     readers.withLock { $0[domain]?.reader?.forget() }

@@ -13,9 +13,9 @@ import SystemCalls
 ///
 /// Threads: any. Calls wait as long as those of the places do; a look-up that gets as far as the
 /// languages may also wait 1 s, for all of them (`Languages`). Locks: those of the volatile
-/// places and of `languages`, and `suites`, `lastPath`, `observers`, `changing` and `readers`, each
-/// held briefly. A reader's lock is taken under `readers`. None is held while the persistent places are
-/// asked or an observer is called.
+/// places and of `languages`, and `suites`, `observers`, `changing` and `readers`, each held briefly.
+/// A reader's lock is taken under `readers`. None is held while the persistent places are asked or an
+/// observer is called.
 public final class SearchEngine: Engine {
   package let places: any PersistentPlaces
   let arguments = VolatilePlace(.arguments)
@@ -28,8 +28,6 @@ public final class SearchEngine: Engine {
   let suites = Mutex(SuiteTable())
   /// How many posted changes of a key, in any domain, are not over.
   let changing = Mutex<[Key: Int]>([:])
-  /// The search list of the last look-up.
-  let lastPath = Mutex<SearchPath?>(nil)
   let languages: Languages
   /// Whether the search list has languages.
   let usesLanguages: Bool
@@ -77,7 +75,7 @@ public final class SearchEngine: Engine {
     places.observe(except: nil) { [weak self] notice in self?.forget(notice.changeset) }
   }
 
-  /// The suites of domains, and which domains are locked.
+  /// The suites of domains, which domains are locked, and what follows from both.
   struct SuiteTable {
     /// Those that this process added.
     var added: [DomainName: [DomainName]] = [:]
@@ -85,8 +83,10 @@ public final class SearchEngine: Engine {
     var kept: [DomainName: [DomainName]] = [:]
     /// The domains that are locked; nil if nobody has asked yet.
     var locks: DomainLocks?
-    /// How often kept suites, or locks, have been forgotten.
-    var changes = 0
+    /// The search list of the last look-up; nil if suites or locks have changed since.
+    var lastPath: SearchPath?
+    /// How often suites or locks have changed.
+    var changes = 0 { didSet { lastPath = nil } }
   }
 }
 

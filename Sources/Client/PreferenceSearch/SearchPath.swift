@@ -4,21 +4,18 @@ import PreferenceModel
 /// those of `forced`, and the languages before those of `registered`.
 final class SearchPath: Sendable {
   let domain: DomainName
-  /// The domains that were added to it, first added first.
-  let suites: [DomainName]
   /// The locations that precede the arguments.
   let forced: [Location]
   /// All locations that are kept in lists, `forced` among them: what is asked for a key that is no
   /// argument.
   let lists: [Location]
   let registered: [Location]
-  /// The domains that are locked. In one, no argument counts, and nothing of the user's.
-  let locks: DomainLocks
+  /// Whether the domain is locked: no argument counts, and nothing of the user's.
   let isLocked: Bool
 
+  /// - Parameter suites: the domains that were added to the domain, first added first.
   init(_ domain: DomainName, _ suites: [DomainName], _ locks: DomainLocks) {
-    (self.domain, self.suites) = (domain, suites)
-    (self.locks, isLocked) = (locks, locks.contain(domain))
+    (self.domain, isLocked) = (domain, locks.contain(domain))
     forced = SearchList.forced(domain)
     lists = forced + locks.counting(SearchList.stored(domain, suites: suites), in: domain)
     registered = SearchList.registered(domain)
