@@ -27,8 +27,7 @@ public enum EffectRules {
 
   /// Whether a change may change the rules.
   public static func areChanged(by changeset: Changeset) -> Bool {
-    changeset.concerns(EffectRule.domain)
-      && changeset.locations.contains(where: locations.contains)
+    changeset.concerns { $0.domain == EffectRule.domain && locations.contains($0) }
   }
 
   /// Whether there is a rule that counts. Waits for disks.

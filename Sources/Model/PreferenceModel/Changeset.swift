@@ -143,8 +143,11 @@ public struct Changeset: Equatable, Sendable {
   public var isEmpty: Bool { items.isEmpty && invalidated.isEmpty }
 
   /// Whether the domain is changed or invalidated, in any place.
-  public func concerns(_ domain: DomainName) -> Bool {
-    items.contains { $0.location.domain == domain } || invalidated.contains { $0.domain == domain }
+  public func concerns(_ domain: DomainName) -> Bool { concerns { $0.domain == domain } }
+
+  /// Whether a location that is changed or invalidated is one of those meant. Each notice asks it.
+  public func concerns(_ isMeant: (Location) -> Bool) -> Bool {
+    items.contains { isMeant($0.location) } || invalidated.contains(where: isMeant)
   }
 
   /// The locations that are changed or invalidated.

@@ -46,10 +46,7 @@ final class DeadlineKeeper: Sendable {
   /// Meets the deadlines that were missed, and begins to look after others.
   func begin() {
     places.observe(except: nil) { [weak self] notice in
-      guard notice.changeset.items.contains(where: { $0.location.domain == .declared }) else {
-        return
-      }
-      self?.look()
+      if notice.changeset.concerns(.declared) { self?.look() }
     }
     look()
     let end = Instant.now.advanced(milliseconds: Self.patience)

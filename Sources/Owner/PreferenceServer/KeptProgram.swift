@@ -31,7 +31,7 @@ struct KeptProgram: Sendable {
       arguments: ["--owned", "--store", store], endsByItself: false,
       isConcerned: { changeset in
         // Where the domain is locked, other settings count.
-        changeset.locations.contains {
+        changeset.concerns {
           $0.domain == CloudSettings.domain && $0.place != .cloudRecords
             || DomainLocks.locations.contains($0)
         }
