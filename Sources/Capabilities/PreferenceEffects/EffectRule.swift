@@ -155,11 +155,11 @@ public struct EffectPattern: Equatable, Sendable {
   /// Whether the pattern names keys of the domain.
   public func matches(_ name: DomainName) -> Bool {
     if let literalDomain { return literalDomain == name }
-    return KeyPatterns.matches(Array(name.string.utf8)[...], Array(domain.utf8)[...])
+    return KeyPatterns.matches(name.string, domain)
   }
 
   /// Whether the pattern names the key, in whatever domain.
   public func matches(_ name: Key) -> Bool {
-    KeyPatterns.matches(Array(name.string.utf8)[...], Array(key.utf8)[...])
+    KeyPatterns.matches(name.string, key)
   }
 }

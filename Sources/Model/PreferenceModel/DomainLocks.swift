@@ -30,8 +30,7 @@ public struct DomainLocks: Equatable, Sendable {
   /// Whether the domain is locked. Cost: nothing where none is; else the length of the patterns.
   public func contain(_ domain: DomainName) -> Bool {
     guard !patterns.isEmpty, domain != .declared else { return false }
-    let name = Array(domain.string.utf8)[...]
-    return patterns.contains { KeyPatterns.matches(name, Array($0.utf8)[...]) }
+    return patterns.contains { KeyPatterns.matches(domain.string, $0) }
   }
 
   /// The locations of these that count in the domain: in a locked one, and of a locked one, none of

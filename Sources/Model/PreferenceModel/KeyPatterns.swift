@@ -46,14 +46,14 @@ public struct KeyPatterns: Equatable, Sendable {
   /// domain.
   public func contain(_ key: Key, of domain: DomainName) -> Bool {
     guard !patterns.isEmpty, let own = patterns[domain] else { return false }
-    return own.contains { Self.matches(Array(key.string.utf8)[...], Array($0.utf8)[...]) }
+    return own.contains { Self.matches(key.string, $0) }
   }
 
   /// Whether the text matches the pattern: each `*` takes as little as it can, and more where the
   /// rest does not match.
-  package static func matches(_ text: ArraySlice<UInt8>, _ pattern: ArraySlice<UInt8>) -> Bool {
-    var (text, pattern) = (text, pattern)
-    var retry: (text: ArraySlice<UInt8>, pattern: ArraySlice<UInt8>)?
+  package static func matches(_ text: String, _ pattern: String) -> Bool {
+    var (text, pattern) = (text.utf8[...], pattern.utf8[...])
+    var retry: (text: Substring.UTF8View, pattern: Substring.UTF8View)?
     while !text.isEmpty || !pattern.isEmpty {
       if pattern.first == UInt8(ascii: "*") {
         pattern = pattern.dropFirst()
