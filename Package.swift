@@ -291,7 +291,7 @@ let package = Package(
       "Owner/PreferenceServerTests",
       [
         "PreferenceServer", "PreferenceClient", "PreferenceEngine", "PreferenceStore",
-        "PreferenceProtocol", "StoreAccess", "Support",
+        "PreferenceProtocol", "PreferenceDeclarations", "StoreAccess", "Support",
       ] + model),
     tests(
       "Mount/PreferenceTreeTests", ["PreferenceTree", "PreferenceSearch", "CAllocations"] + model),

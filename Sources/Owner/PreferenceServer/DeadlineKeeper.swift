@@ -23,8 +23,8 @@ final class DeadlineKeeper: Sendable {
     var hasDeadline = false
     /// Whether a ledger has changed since it last looked.
     var isAsked = false
-    /// The error that the log has.
-    var noted = ""
+    /// The errors of the last look, which the log has.
+    var noted: Set<String> = []
   }
 
   private let places: LocalPlaces
@@ -84,46 +84,58 @@ final class DeadlineKeeper: Sendable {
   ///   deadline.
   private func meet() -> Int64? {
     var next: Int64?
+    var problems: Set<String> = []
+    let now = ClockReading.now
     for place in geteuid() == 0 ? [nil, .host, .managed, .anyUser] : [nil, Place.host] {
       let declarations = Declarations(places, in: place)
       do throws(EngineError) {
-        let now = ClockReading.now
         for (name, deadline) in try declarations.deadlines() {
           let remaining = deadline.remaining(at: now)
-          if remaining == 0 {
-            try expire(name, at: now, in: declarations)
-          } else {
+          if remaining == 0, let problem = expire(name, at: now, in: declarations) {
+            problems.insert(problem.description)
+            next = min(next ?? .max, Self.pause * 1_000_000)
+          } else if remaining > 0 {
             next = min(next ?? .max, remaining)
           }
         }
       } catch {
-        note(error)
+        problems.insert(error.description)
         // A ledger that cannot be read may have no deadline: it does not keep the owner.
         if error.reason != .unreadable { next = min(next ?? .max, Self.pause * 1_000_000) }
       }
     }
+    note(problems)
     return next
   }
 
+  /// Meets the deadline of a declaration. One that cannot be met does not keep others from it.
+  /// - Returns: why it cannot be met; nil: it is.
   private func expire(
     _ name: String, at now: ClockReading, in declarations: Declarations
-  ) throws(EngineError) {
+  ) -> EngineError? {
     var source = ChangeSource(.declaration)
     (source.user, source.process, source.program) = (UInt32(geteuid()), getpid(), "prefsd")
     source.because = "\(name) was not confirmed, or was a lease"
     let (places, known) = (places, source)
-    _ = try declarations.carryOut([.expire(name, at: now)], by: .unique()) {
-      intents, author throws(EngineError) in
-      try places.serve(intents, by: author, origin: nil, from: known, until: nil)
+    do throws(EngineError) {
+      _ = try declarations.carryOut([.expire(name, at: now)], by: .unique()) {
+        intents, author throws(EngineError) in
+        try places.serve(intents, by: author, origin: nil, from: known, until: nil)
+      }
+    } catch {
+      return error
     }
     log("the declaration \(name) has ended at its deadline, and is what it was before")
+    return nil
   }
 
-  private func note(_ error: EngineError) {
-    let isNew = state.withLock { state in
-      defer { state.noted = error.sentence }
-      return state.noted != error.sentence
+  private func note(_ problems: Set<String>) {
+    let new = state.withLock { state in
+      defer { state.noted = problems }
+      return problems.subtracting(state.noted)
     }
-    if isNew { log("a deadline of declarations cannot be met, and is tried again: \(error)") }
+    for problem in new.sorted() {
+      log("a deadline of declarations cannot be met, and is tried again: \(problem)")
+    }
   }
 }
