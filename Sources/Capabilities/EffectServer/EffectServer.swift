@@ -116,7 +116,8 @@ public final class EffectServer {
   }
 
   /// Reads the rules again. A rule that is new or has changed is looked at soon. What is known of
-  /// rules that are gone is forgotten: a rule that comes again is carried out.
+  /// rules that are gone is forgotten: a rule that comes again is carried out. Those of a list that
+  /// cannot be read are not gone.
   private func readRules() {
     rereads = nil
     do throws(EngineError) {
@@ -124,6 +125,7 @@ public final class EffectServer {
       let names = Set(entries.map(\.name))
       rules = rules.filter { names.contains($0.key) }
       for entry in entries { keep(entry) }
+      guard try EffectRules.areReadable(places) else { return }
       try EngineError.wrapping { () throws(SystemError) in
         _ = try file.update { $0.rules = $0.rules.filter { names.contains($0.key) } }
       }
@@ -186,7 +188,9 @@ public final class EffectServer {
     running -= 1
     if let problem = run.problem { log("\(name): \(problem)") }
     // It was removed, or is ignored, since it began.
-    if rules[name] == nil { _ = try? file.update { $0.rules[name] = nil } }
+    if rules[name] == nil, (try? EffectRules.areReadable(places)) == true {
+      _ = try? file.update { $0.rules[name] = nil }
+    }
     rules[name]?.schedule.end(values, succeeded: run.problem == nil, now: .now)
   }
 

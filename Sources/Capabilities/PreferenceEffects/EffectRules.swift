@@ -57,6 +57,19 @@ public enum EffectRules {
     return entries.values.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
   }
 
+  /// Whether all lists of rules can be read. A rule that `read` does not have is gone only then.
+  /// Waits for disks.
+  public static func areReadable(_ places: some StoredPlaces) throws(EngineError) -> Bool {
+    for location in locations {
+      do throws(EngineError) {
+        _ = try places.keys(at: location)
+      } catch  where error.reason == .unreadable {
+        return false
+      }
+    }
+    return true
+  }
+
   private static func names(
     at location: Location, _ places: some StoredPlaces
   ) throws(EngineError) -> [Key] {
