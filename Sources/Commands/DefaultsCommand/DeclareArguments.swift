@@ -44,7 +44,8 @@ struct DeclareArguments {
       try Declaration(document, isMerged: isMerged, variables: .own)
     }
     if let rules = declaration.document[DomainName.effects.key]?.dictionary {
-      try RuleConsent.require(rules, allowsRules, "apply \(files.joined(separator: " "))")
+      try RuleConsent.require(
+        rules, of: .effects, allowsRules, "apply \(files.joined(separator: " "))")
     }
   }
 

@@ -48,6 +48,10 @@ public struct DomainName: Hashable, Comparable, Sendable, ExpressibleByStringLit
   /// The domain of the rules that say what happens when a value changes.
   public static let effects: DomainName = "prefsfs.effects"
 
+  /// Whether keys of the domain are rules, which run commands, or can bring some: what was there
+  /// before a declaration comes back.
+  public var bringsRules: Bool { self == .effects || self == .declared }
+
   /// Whether keys of the domain may be in the cloud. The settings of this program, `prefsfs` and
   /// `prefsfs.*`, are those of one machine: some of them choose what leaves it, or what it runs.
   public var mayBeInCloud: Bool { self != .settings && !string.utf8.starts(with: "prefsfs.".utf8) }

@@ -8,8 +8,8 @@ import SystemCalls
 /// report `drift` of what was changed since.
 ///
 /// Setting a document declares exactly what it says; removing it takes back what it gave
-/// (`DeclarationPlan`). A conflict with another declaration, and what is forced, is EPERM; a
-/// document that is not a dictionary of domains is EINVAL. The ledger keeps the bytes that were
+/// (`DeclarationPlan`). A conflict with another declaration, what is forced, and rules which the
+/// declaration does not have yet, are EPERM; a document that is not a dictionary of domains is EINVAL. The ledger keeps the bytes that were
 /// written, so that a configuration manager finds them again after a remount.
 ///
 /// Threads: any. Cost: setting a document reads every key that it names; lists that are not in
@@ -96,9 +96,17 @@ struct DeclarationContents: ViewContents {
       let all = try declarations.ledger().declarations
       // A file that was renamed keeps the way in which it is declared.
       let old = all[name] ?? all.values.first { $0.document == document }
+      let declaration = try Declaration(
+        document, isMerged: old?.isMerged ?? false, variables: .own)
+      let rules = declaration.document[DomainName.effects.key]
+      guard [nil, [:], old?.document[DomainName.effects.key]].contains(rules) else {
+        throw EngineError(
+          .system(.notPermitted), domain: .effects,
+          "rules run commands, so no document sets other ones here; "
+            + "prefs apply --as \(name) --rules FILE does")
+      }
       return .declare(
-        name, try Declaration(document, isMerged: old?.isMerged ?? false, variables: .own),
-        over: [],
+        name, declaration, over: [],
         text: change.text.map { Ledger.Text(ending: ending, bytes: $0) })
     default:
       throw EngineError(

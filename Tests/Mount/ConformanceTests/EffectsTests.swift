@@ -106,6 +106,29 @@ import Testing
     }
   }
 
+  @Test("a list of rules that cannot be read for a while has them forgotten by nobody")
+  func damagedList() throws {
+    try withSandbox { (sandbox: Sandbox) throws -> Void in
+      // One that keeps the program running.
+      let managed = sandbox.system + "/managed/prefsfs.effects.plist"
+      sandbox.makeList(managed, "dict(m=dict(Keys='x/*', Run='true'))")
+      sandbox.shell("chmod 644 \(managed); defaults write d K 1; touch $C/../log")
+      try set(sandbox, "r", Self.rule("d/K"))
+      settle(sandbox, 1)
+      sandbox.waitUntil("[ $(defaults effects | grep -c ' up to date ') = 2 ]")
+      sandbox.shell(
+        """
+        defaults synchronize; cd $C; cp -p prefsfs.effects.plist ../list; echo x > ../bad
+        mv ../bad prefsfs.effects.plist
+        """)
+      sandbox.waitUntil("! defaults effects | grep -q '^r '")
+      settle(sandbox, 1)
+      sandbox.shell("mv $C/../list $C/prefsfs.effects.plist")
+      sandbox.waitUntil("defaults effects | grep -q '^r '")
+      settle(sandbox, 1, milliseconds: 400)
+    }
+  }
+
   @Test("a file is written, left alone where it was edited, and replaced if asked")
   func writes() throws {
     try withSandbox { (sandbox: Sandbox) throws -> Void in
@@ -145,11 +168,47 @@ import Testing
       }
       let list = "defaults import prefsfs.effects -"
       #expect(sandbox.shell("echo '{\"r\": {\"Run\": \"x\"}}' | \(list)").status == 1)
+      // Neither the ledger of declarations nor adopting is a way around it.
+      let ways = sandbox.shell(
+        """
+        cd $C/..; printf '{"d": {"A": 1}}' > a.json; defaults apply --as a a.json > /dev/null
+        defaults write d A -int 2
+        printf '{"d": {"A": 1}, "prefsfs.effects": {"r": {"Keys": "e/*", "Run": "true"}}}' > a.json
+        defaults declared --adopt --as a a.json > /dev/null; echo $?; grep -c '"A": 1' a.json
+        printf '{"prefsfs.declared": {"b": {"d": {"B": 1}}}}' | defaults apply -; echo $?
+        printf '{"b": {"d": {"B": 1}}}' | defaults import prefsfs.declared -; echo $?
+        """)
+      #expect(ways.output == "1\n1\n1\n1\n", "\(ways)")
+      #expect(sandbox.shell("defaults read prefsfs.effects").status == 1)
+      #expect(sandbox.shell("defaults read prefsfs.declared b").status == 1)
       // In a store that is not the user's own, and where others can write, a rule is ignored.
       sandbox.shell("defaults apply --rules $C/../r.json; defaults synchronize; chmod 777 $C")
       #expect(
         sandbox.shell("defaults effects").output
           == "r   ignored   others can write to \(sandbox.config)\n")
+    }
+  }
+
+  @Test("a document that is written in a mount sets no rules; a declaration may keep its own")
+  func mountedDocuments() throws {
+    try withMount { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        exec 2>&1; cd $M; D=.prefs/declared
+        document='{"d": {"A": 1}, "prefsfs.effects": {"r": {"Keys": "e/*", "Run": "true"}}}'
+        echo "$document" > .prefs/apply; echo "$document" > $D/site.json
+        echo '{"prefsfs.declared": {"b": {"d": {"A": 1}}}}' > .prefs/apply
+        test -e d || echo none; echo "$document" > $C/../site.json
+        defaults apply --as site --rules $C/../site.json > /dev/null; echo $?
+        cp $C/../site.json $D/site.json && cat d/A; echo "${document/true/false}" > $D/site.json
+        defaults read prefsfs.effects r | grep 'Run =' | tr -d ' '
+        """)
+      let lines = outcome.output.split(separator: "\n").map { $0.split(separator: ": ").last ?? "" }
+      let refusal: Substring = "Operation not permitted"
+      #expect(
+        lines == [refusal, refusal, refusal, "none", "2", "1", refusal, "Run=true;"], "\(outcome)")
+      #expect(mount.log.contains("prefs apply --rules FILE"), "\(mount.log)")
+      #expect(mount.log.contains("prefs apply --as site --rules FILE"))
     }
   }
 }

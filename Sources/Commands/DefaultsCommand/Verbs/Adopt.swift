@@ -128,6 +128,8 @@ struct Adopt {
     guard let declaration = ledger.declarations[name] else {
       throw EngineError(.noSuchKey, "there is no declaration \(name)")
     }
+    let document = try Self.merged(indices.map { files[$0].document }, declaration.isMerged)
+    try Self.refuseRules(of: document, name, declaration)
     let (drift, settings) = try declarations.adoptable(by: name, isAll: isAll)
     let adoption = Adoption(
       indices.map { files[$0].document }, isMerged: declaration.isMerged,
@@ -149,6 +151,20 @@ struct Adopt {
     return .declare(
       name,
       try Declaration(merged, isMerged: declaration.isMerged, variables: .own), over: [])
+  }
+
+  /// Throws where the documents, which need not be what the declaration says if `--as` names it, have
+  /// other rules.
+  private static func refuseRules(
+    of document: ValueDictionary, _ name: String, _ declaration: Declaration
+  ) throws(EngineError) {
+    let key = DomainName.effects.key
+    guard [nil, [:], declaration.document[key]].contains(document[key]) else {
+      throw EngineError(
+        .system(.notPermitted), domain: .effects,
+        "the documents have other rules than \(name), and rules run commands; "
+          + "prefs apply --as \(name) --rules FILE sets them")
+    }
   }
 
   private mutating func complain(_ line: String) {

@@ -14,8 +14,9 @@ enum Apply {
     try arguments.end()
     let options = arguments.options
     let (settings, format) = try declarations(path)
-    for (domain, rules) in settings where domain == .effects {
-      try RuleConsent.require(rules, options.allowsRules || options.isDryRun, "apply \(path)")
+    for (domain, values) in settings {
+      try RuleConsent.require(
+        values, of: domain, options.allowsRules || options.isDryRun, "apply \(path)")
     }
     return try Refusal.wrapping("Could not apply \(path); nothing was changed") {
       () throws(EngineError) in

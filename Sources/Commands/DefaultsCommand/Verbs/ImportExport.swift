@@ -12,9 +12,8 @@ enum Import {
     let path = try arguments.removeNext()
     try arguments.end()
     let (values, format) = try list(path)
-    if target.domain == .effects {
-      try RuleConsent.require(values, arguments.options.allowsRules, "import \(path)")
-    }
+    try RuleConsent.require(
+      values, of: target.domain, arguments.options.allowsRules, "import \(path)")
     try target.makeDirectory()
     try target.writing { () throws(EngineError) in
       let view = try DomainView(target)

@@ -9,7 +9,8 @@ extension Forest {
   /// the user. A key that is not there is removed already.
   ///
   /// Throws, and logs, what refuses the whole document: EINVAL if it is no such document, or a
-  /// schema does not allow a value; EPERM if a key is forced, or a domain cannot have the name.
+  /// schema does not allow a value; EPERM if a key is forced, a domain cannot have the name, or the
+  /// document can bring rules, which run commands (`DomainName.bringsRules`).
   func apply(_ document: [UInt8]) throws(EngineError) -> Changeset {
     do throws(EngineError) {
       let judged: [Intent] = options.judges ? [.judged] : []
@@ -43,6 +44,12 @@ extension Forest {
       }
       guard domain.canNameList else {
         throw EngineError(.invalidDomain, "\(name): no domain can have this name")
+      }
+      guard !domain.bringsRules || values.isEmpty else {
+        throw EngineError(
+          .system(.notPermitted), domain: domain,
+          "it has rules or brings them, and rules run commands, so no document sets it here; "
+            + "prefs apply --rules FILE does")
       }
       for (key, value) in values {
         intents +=
