@@ -27,6 +27,7 @@ package final class Terminal {
   private var before = termios()
   /// What the terminal shows; nil if it is not known.
   private var shown: Grid?
+  private var isEntered = false
   private let isColored: Bool
   /// Whether nothing but ASCII may be written.
   package let isASCII: Bool
@@ -98,7 +99,7 @@ package final class Terminal {
     prefsfs_restore_after_crashes()
     setRaw()
     write(Self.entering)
-    shown = nil
+    (shown, isEntered) = (nil, true)
   }
 
   private func setRaw() {
@@ -111,7 +112,7 @@ package final class Terminal {
   /// Gives the terminal back as it was.
   package func leave() {
     prefsfs_restore_terminal()
-    shown = nil
+    (shown, isEntered) = (nil, false)
   }
 
   /// Gives the terminal back, stops the processes of the job as Ctrl-Z does, and returns when the
@@ -159,6 +160,8 @@ package final class Terminal {
     switch number {
     case SIGWINCH: return .changed
     case SIGCONT:
+      // An editor was stopped, which had the terminal.
+      guard isEntered else { return .changed }
       // After SIGSTOP the shell may have changed the terminal.
       setRaw()
       write(Self.entering)

@@ -109,6 +109,23 @@ import Testing
     }
   }
 
+  @Test("the terminal is as before after an editor that was stopped and went on")
+  func stoppedEditor() throws {
+    try withScreen { screen, sandbox in
+      try "unset VISUAL; export EDITOR='kill -CONT $PPID; :'\n".write(
+        toFile: sandbox.root + "/editor", atomically: true, encoding: .utf8)
+      screen.type("'. ./editor; stty -g > before; $B; stty -g > after; echo o\"\"ver' Enter")
+      screen.wait(for: " keys")
+      screen.waitUntilGone("reading")
+      screen.type("name Tab e")
+      screen.wait(for: "nothing was changed")
+      screen.type("q")
+      screen.wait(for: "over")
+      #expect(sandbox.shell("cmp $C/../before $C/../after").status == 0)
+      #expect(screen.knows("#{alternate_on}#{cursor_flag}#{mouse_any_flag}") == "010")
+    }
+  }
+
   @Test("the terminal is as before after a signal, and after a crash")
   func signals() throws {
     try withScreen { screen, sandbox in
