@@ -109,6 +109,15 @@ import Testing
     }
   }
 
+  @Test("a secret that somebody else has changed meanwhile is masked in the refusal, too")
+  func changedSecret() throws {
+    try set(.user, "Password", "hunter2")
+    let subject = try store.subject(EntryID("d", "Password"))
+    try set(.user, "Password", "swordfish")
+    let error = #expect(throws: EngineError.self) { try store.set(subject, "x", isShown: false) }
+    #expect(error?.sentence.contains("it is now \(ValueLine.mask)") == true)
+  }
+
   @Test("exports have nothing that a terminal obeys", arguments: RecordedForm.allCases)
   func exports(_ form: RecordedForm) throws {
     try set(.user, "K", "a\u{9B}31m\nb\u{202E}c")

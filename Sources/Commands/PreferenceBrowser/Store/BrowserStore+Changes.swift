@@ -104,7 +104,7 @@ extension BrowserStore {
     do throws(EngineError) {
       changeset = try engine.apply(intents, by: author)
     } catch  where error.reason == .changedMeanwhile {
-      let now = try find(id).map { ValueLine.short($0.value) } ?? "not set"
+      let now = try text(of: id)
       throw EngineError(
         error.reason, domain: id.domain, key: id.key,
         "another program has changed it meanwhile, it is now \(now); Escape, then edit that")
@@ -131,12 +131,14 @@ extension BrowserStore {
     }
     _ = try engine.apply(intents, by: author)
     removeEmptyDomain(domain)
-    let now = try find(change.id).map { ValueLine.short($0.value) } ?? "not set"
-    let isSecret = try find(change.id).map {
-      Secrecy(places).hides($0.value, of: change.id, schemaKey(change.id))
-    }
-    return .made(
-      nil, line: "", message: "taken back: \(key) is \(isSecret == true ? ValueLine.mask : now)")
+    return .made(nil, line: "", message: "taken back: \(key) is \(try text(of: change.id))")
+  }
+
+  /// What programs read of a key now, for a message.
+  private func text(of id: EntryID) throws(EngineError) -> String {
+    guard let value = try find(id)?.value else { return "not set" }
+    let isSecret = Secrecy(places).hides(value, of: id, schemaKey(id))
+    return isSecret ? ValueLine.mask : ValueLine.short(value)
   }
 
   /// Takes the change of a key with a number of the history back.
