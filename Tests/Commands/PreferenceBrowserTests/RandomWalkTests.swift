@@ -26,7 +26,10 @@ import Testing
       let before = state
       let event = Self.event(step, &numbers)
       _ = state.handle(event)
-      // One answer comes for what is waited for, sometime.
+      // One answer comes for what is waited for, sometime; and for what was given up.
+      if before.isWaiting, case .input(.key(.escape)) = event {
+        _ = state.handle(Self.answer(&numbers))
+      }
       if state.isWaiting, step % 3 == 0 { _ = state.handle(Self.answer(&numbers)) }
       guard let problem = Self.problem(of: state, before, event, draws: step % 100 == 0) else {
         continue

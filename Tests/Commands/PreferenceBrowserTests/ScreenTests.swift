@@ -102,6 +102,23 @@ import Testing
     #expect(state.mode == .filter && state.filter.text == "tabw")
   }
 
+  @Test("an answer that was given up answers no later question")
+  func givenUp() {
+    let subject = Subject(
+      id: Example.style, value: true, location: Location(.user, Example.editor), expected: true,
+      kind: .boolean, rule: "boolean")
+    var state = Example.state()
+    state.type("tabstyle")
+    #expect(state.type(.key(.enter)) == [.open(Example.style)])
+    state.type(.key(.escape), .control("u"))
+    state.type("tabwidth")
+    #expect(state.type(.key(.enter)) == [.open(Example.width)])
+    // It would toggle a key that is not chosen any more.
+    #expect(state.handle(.opened(subject)).isEmpty && state.isWaiting)
+    _ = state.handle(.opened(Example.integer()))
+    #expect(!state.isWaiting && state.screen.contains(" TabWidth: 8 "))
+  }
+
   @Test("a refusal that is longer than a row takes several, and hides nothing that is edited")
   func longRefusal() {
     let text =

@@ -52,6 +52,9 @@ struct BrowserState: Sendable {
   var changes: [OwnChange] = []
   /// Whether an answer is waited for, and what was typed meanwhile.
   private(set) var isWaiting = false
+  /// How many answers are still to come that nobody waits for any more. They come in the order of
+  /// the questions, so they are the next ones.
+  private var abandoned = 0
   private var queued: [Input] = []
   /// Whether the key that is asked for is edited in an editor of its own.
   var isForEditor = false
@@ -140,6 +143,10 @@ struct BrowserState: Sendable {
   private mutating func resume(
     _ body: (inout BrowserState) -> [Effect]
   ) -> [Effect] {
+    if abandoned > 0 {
+      abandoned -= 1
+      return []
+    }
     guard isWaiting else { return [] }
     isWaiting = false
     var effects = body(&self)
@@ -157,6 +164,7 @@ struct BrowserState: Sendable {
     case .control("l"): return [.redraw]
     case .key(.escape) where isWaiting:
       (isWaiting, queued, message) = (false, [], nil)
+      abandoned += 1
       mode = home
       return []
     case _ where isWaiting:
