@@ -42,6 +42,7 @@ struct Adopt {
     while !arguments.isEmpty {
       let path = try arguments.removeNext()
       if path.hasPrefix("--") { throw Arguments.unexpected(path) }
+      guard path != "-" else { throw .mistake("--adopt changes files, not standard input") }
       files.append(try Self.file(path))
     }
   }
