@@ -35,8 +35,7 @@ public enum EffectReport {
       ? "ignored" : run?.problem != nil ? "failed" : isDone == true ? "up to date" : "waiting"
     values["state"] = .string(word)
     guard let run else { return values }
-    values["time"] = .string(
-      AbsoluteTime(milliseconds: run.time.nanoseconds / 1_000_000_000 * 1000).text)
+    values["time"] = .string(run.time.text)
     values["file"] = run.file.map { .string($0) }
     values["keys"] = .array(run.keys.map { .string($0) })
     values["count"] = .integer(WideInteger(Int64(run.count)))

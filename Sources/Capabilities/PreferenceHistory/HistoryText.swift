@@ -91,14 +91,6 @@ extension RecordedValue {
   }
 }
 
-extension Timestamp {
-  /// ISO 8601, UTC, to the second.
-  package var text: String {
-    // Whole seconds: a Double would round the last nanoseconds of one up.
-    AbsoluteTime(milliseconds: Int64(timespec.tv_sec) * 1000).text
-  }
-}
-
 extension ChangeSource {
   /// The way, the program and the unit, as far as they are known, and why if that was said.
   package var text: String {

@@ -17,6 +17,12 @@ extension AbsoluteTime {
 }
 
 extension Timestamp {
+  /// ISO 8601, UTC, to the second.
+  package var text: String {
+    // Whole seconds: a Double would round the last nanoseconds of one up.
+    AbsoluteTime(milliseconds: Int64(timespec.tv_sec) * 1000).text
+  }
+
   /// The nearest time that a file can have.
   package init(_ time: AbsoluteTime) {
     let nanoseconds = (time.seconds + 978_307_200) * 1e9
