@@ -1,4 +1,3 @@
-import PreferenceModel
 import PropertyList
 
 /// The formats in which programs read the values of a domain as one file. The raw values are the
@@ -27,10 +26,6 @@ public enum EffectiveDocument {
     case .ini: Array(INIFile.text(of: values).utf8)
     }
   }
-
-  /// Returns the name of a key or domain as its file is named, for a comment or a line of text: no
-  /// newline or control character is in it.
-  public static func lineName(_ key: Key) -> String { NameCodec.encode(key) }
 
   /// Returns a comment about a key that is left out. It never ends in a backslash, which would
   /// continue it for some readers.

@@ -1,3 +1,4 @@
+import PreferenceModel
 import PropertyList
 
 /// A file of variables that `EnvironmentFile=` of systemd and `.` of a shell read as the same
@@ -27,7 +28,7 @@ enum EnvironmentFile {
         uses[name] == 1
         ? obstacle(name, text) : "\(name) would be the variable of several keys"
       if let reason {
-        comments += EffectiveDocument.comment(EffectiveDocument.lineName(key), reason)
+        comments += EffectiveDocument.comment(NameCodec.encode(key), reason)
       } else {
         lines += "\(name)=\"\(escaped(text))\"\n"
       }

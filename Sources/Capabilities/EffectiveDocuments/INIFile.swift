@@ -1,3 +1,4 @@
+import PreferenceModel
 import PropertyList
 
 /// A file of groups and keys, as GKeyFile of GLib reads it: a dictionary is a group, every other
@@ -19,7 +20,7 @@ enum INIFile {
     var (comments, groups) = ("", "")
     for (group, entries) in grouped(values) {
       if let reason = obstacle(toGroup: group) {
-        comments += EffectiveDocument.comment(EffectiveDocument.lineName(group), reason)
+        comments += EffectiveDocument.comment(NameCodec.encode(group), reason)
         continue
       }
       let isFirst = groups.isEmpty
@@ -46,13 +47,13 @@ enum INIFile {
   private static func grouped(_ values: ValueDictionary) -> [(group: Key, entries: [Entry])] {
     var (first, others): ([Entry]?, [(group: Key, entries: [Entry])]) = (nil, [])
     for (key, value) in values.sorted(by: { $0.key < $1.key }) {
-      let path = EffectiveDocument.lineName(key)
+      let path = NameCodec.encode(key)
       guard case .dictionary(let members) = value else {
         first = (first ?? []) + [Entry(key: key, value: value, path: path)]
         continue
       }
       let entries = members.map {
-        Entry(key: $0.key, value: $0.value, path: "\(path)/\(EffectiveDocument.lineName($0.key))")
+        Entry(key: $0.key, value: $0.value, path: "\(path)/\(NameCodec.encode($0.key))")
       }
       if key == general { first = (first ?? []) + entries } else { others.append((key, entries)) }
     }

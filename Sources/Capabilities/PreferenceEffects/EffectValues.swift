@@ -1,4 +1,3 @@
-import EffectiveDocuments
 import PreferenceModel
 import PropertyList
 
@@ -14,7 +13,7 @@ public struct EffectKey: Hashable, Comparable, Sendable {
 
   /// A line, `DOMAIN KEY`, with both escaped as the names of files are.
   public var line: String {
-    "\(EffectiveDocument.lineName(domain.key)) \(EffectiveDocument.lineName(key))"
+    "\(NameCodec.encode(domain.key)) \(NameCodec.encode(key))"
   }
 
   public static func < (left: EffectKey, right: EffectKey) -> Bool {

@@ -117,14 +117,14 @@ final class EffectiveContents: ViewContents {
 
   /// What the edit did to the documents of its own domain; nil means nothing.
   private func kind(of domain: DomainName, after item: Changeset.Item) -> KeyEvent.Kind? {
-    let isAtHand = isAtHand(domain)
     switch item.edit {
     case .createDomain:
       let others = SearchList.persistentPlaces.filter { $0 != item.location.place }
       let wasThere =
-        isAtHand && others.contains { ((try? search.modified(Location($0, domain))) ?? nil) != nil }
+        isAtHand(domain)
+        && others.contains { ((try? search.modified(Location($0, domain))) ?? nil) != nil }
       return wasThere ? nil : .created
-    case .removeDomain where isAtHand && (try? search.hasDomain(domain)) == false:
+    case .removeDomain where isAtHand(domain) && (try? search.hasDomain(domain)) == false:
       known.withLock { $0[domain] = nil }
       return .removed
     default:

@@ -199,11 +199,4 @@ import Testing
     let bytes = EffectiveDocument.bytes(of: values, as: .plist)
     #expect((try? Document.read(bytes).value) == .dictionary(values))
   }
-
-  @Test("a name in a line is that of its file")
-  func names() {
-    for (name, line) in [("a\nb", "a%0Ab"), ("a/b%", "a%2Fb%25"), ("", "%"), ("é b\\", "é b\\")] {
-      #expect(EffectiveDocument.lineName(Key(name)) == line)
-    }
-  }
 }
