@@ -34,16 +34,14 @@ public struct EffectValues: Equatable, Sendable {
   public init(
     _ name: String, _ rule: Value, _ values: [EffectKey: Value], key: Digest
   ) {
-    func digest(_ value: Value, _ of: [String]) -> Digest {
-      var bytes: [UInt8] = []
-      for part in [name] + of { Value.string(part).appendCanonical(to: &bytes) }
-      value.appendCanonical(to: &bytes)
-      return Digest(of: bytes, key: key)
+    // Equal values are equal binary lists, and others are others.
+    func digest(_ parts: [Value]) -> Digest {
+      Digest(of: Document.binary(.array([.string(name)] + parts)), key: key)
     }
-    self.rule = digest(rule, [])
+    self.rule = digest([rule])
     self.values = [:]
     for (name, value) in values {
-      self.values[name] = digest(value, [name.domain.string, name.key.string])
+      self.values[name] = digest([.string(name.domain.string), .string(name.key.string), value])
     }
   }
 

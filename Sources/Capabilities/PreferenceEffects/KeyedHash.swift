@@ -1,7 +1,5 @@
-import PropertyList
-
-/// A keyed hash of 128 bits (SipHash-2-4-128): without the key nobody can tell from it what was
-/// hashed, or find two inputs with the same hash.
+/// A keyed hash of 128 bits (SipHash-2-4-128): who does not have the key can neither tell from it
+/// what was hashed, nor find two inputs with the same hash.
 public struct Digest: Hashable, Sendable {
   let low, high: UInt64
 
@@ -78,44 +76,5 @@ public struct Digest: Hashable, Sendable {
       for _ in 0..<4 { mix() }
       return v0 ^ v1 ^ v2 ^ v3
     }
-  }
-}
-
-extension Value {
-  /// Appends bytes that are the same for equal values, and for no others.
-  package func appendCanonical(to bytes: inout [UInt8]) {
-    switch self {
-    case .string(let text): bytes.append(1, counted: Array(text.utf8))
-    case .integer(let number): bytes.append(2, counted: Array(number.description.utf8))
-    case .real(let number): bytes.append(3, number: number.bitPattern)
-    case .single(let number): bytes.append(4, number: UInt64(number.bitPattern))
-    case .boolean(let isTrue): bytes.append(5, number: isTrue ? 1 : 0)
-    case .date(let time): bytes.append(6, number: time.seconds.bitPattern)
-    case .data(let data): bytes.append(7, counted: data)
-    case .uid(let number): bytes.append(8, number: number)
-    case .array(let items):
-      bytes.append(9, number: UInt64(items.count))
-      for item in items { item.appendCanonical(to: &bytes) }
-    case .dictionary(let entries):
-      bytes.append(10, number: UInt64(entries.count))
-      for entry in entries.sorted(by: { $0.key < $1.key }) {
-        bytes.append(1, counted: Array(entry.key.string.utf8))
-        entry.value.appendCanonical(to: &bytes)
-      }
-    }
-  }
-}
-
-extension [UInt8] {
-  /// Appends a kind and a number.
-  fileprivate mutating func append(_ kind: UInt8, number: UInt64) {
-    append(kind)
-    for place in 0..<8 { append(UInt8(truncatingIfNeeded: number >> (8 * place))) }
-  }
-
-  /// Appends a kind, a length and the bytes.
-  fileprivate mutating func append(_ kind: UInt8, counted content: [UInt8]) {
-    append(kind, number: UInt64(content.count))
-    self += content
   }
 }
