@@ -46,7 +46,7 @@ public enum EffectRules {
     _ places: some StoredPlaces, _ layout: StoreLayout
   ) throws(EngineError) -> [Entry] {
     var entries: [String: Entry] = [:]
-    let general = isOwn(layout) ? nil : "rules count only in the user's own store"
+    let general = layout.isUsersOwn ? nil : "rules count only in the user's own store"
     for location in locations {
       for key in try names(at: location, places) where entries[key.string] == nil {
         guard let stored = try places.find(key, at: location) else { continue }
@@ -90,12 +90,6 @@ public enum EffectRules {
     } catch {
       return Entry(name: name, place: place, value: value, rule: nil, problem: error.sentence)
     }
-  }
-
-  /// Whether the store is the user's own: a backup that is mounted beside it runs nothing.
-  private static func isOwn(_ layout: StoreLayout) -> Bool {
-    Files.canonicalPath(layout.userDirectory)
-      == Files.canonicalPath(Surroundings().userDirectory)
   }
 
   /// Why the value may be somebody else's: root with a user's HOME runs none of that user's rules.

@@ -50,6 +50,12 @@ public struct StoreLayout: Sendable {
     ownManagedDirectory = managedDirectory + "/" + userName
   }
 
+  /// Whether the store is the user's own, and not one that is mounted beside it, such as a backup.
+  /// Waits for disks.
+  package var isUsersOwn: Bool {
+    Files.canonicalPath(userDirectory) == Files.canonicalPath(Surroundings().userDirectory)
+  }
+
   /// Notes that the user's name may be known later.
   mutating func noteUnknownUser() {
     let names = (try? Files.names(in: managedDirectory, withDirectories: true)) ?? nil

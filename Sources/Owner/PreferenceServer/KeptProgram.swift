@@ -23,12 +23,11 @@ struct KeptProgram: Sendable {
 
   /// The program that carries the cloud's changes, while a cloud is configured. `isWanted` tells the
   /// places which keys belong in the cloud.
-  /// - Parameter store: the directory of the user's lists.
-  static func cloud(_ places: LocalPlaces, store: String) -> KeptProgram {
+  static func cloud(_ places: LocalPlaces, _ layout: StoreLayout) -> KeptProgram {
     KeptProgram(
       name: "prefs-cloud", thread: "prefs-cloud",
       path: SiblingProgram.path("prefs-cloud", variable: "PREFSFS_CLOUD"),
-      arguments: ["--owned", "--store", store], endsByItself: false,
+      arguments: ["--owned", "--store", layout.userDirectory], endsByItself: false,
       isConcerned: { changeset in
         // Where the domain is locked, other settings count.
         changeset.concerns {
@@ -39,7 +38,7 @@ struct KeptProgram: Sendable {
       isWanted: { () throws(EngineError) in
         let settings = try CloudSettings(of: places)
         var isWanted = settings.isConfigured && !places.isReadOnly
-        if isWanted { isWanted = try isMeant(store, places) }
+        if isWanted { isWanted = try isMeant(layout, places) }
         places.setCloudKeys(isWanted ? settings.keys : nil, local: settings.local)
         return isWanted
       })
@@ -48,11 +47,9 @@ struct KeptProgram: Sendable {
   /// Whether the settings of the cloud are for this store. The machine's are for the user's own
   /// store alone, and not for a backup that is mounted beside it.
   private static func isMeant(
-    _ store: String, _ places: LocalPlaces
+    _ layout: StoreLayout, _ places: LocalPlaces
   ) throws(EngineError) -> Bool {
-    if Files.canonicalPath(store) == Files.canonicalPath(Surroundings().userDirectory) {
-      return true
-    }
+    if layout.isUsersOwn { return true }
     let own = [Place.host, .user].map { Location($0, CloudSettings.domain) }
     return try places.findFirst(CloudSettings.Name.endpoints.key, in: own) != nil
   }

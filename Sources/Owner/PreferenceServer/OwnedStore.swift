@@ -58,9 +58,7 @@ public final class OwnedStore: Sendable {
       store.onRevival { [weak server] in server?.writeNote() }
       do throws(SystemError) {
         let programs: [KeptProgram] =
-          readOnly
-          ? []
-          : [.cloud(places, store: surroundings.userDirectory), .effects(places, layout)]
+          readOnly ? [] : [.cloud(places, layout), .effects(places, layout)]
         keepers = try programs.map { [places] program throws(SystemError) in
           try ProgramKeeper(program, for: places, log: log) {
             [weak server] process, isThere in server?.setCompanion(process, isThere)
