@@ -49,9 +49,7 @@ public struct EffectState: Equatable, Sendable {
 
   /// Creates the state of a machine on which no rule has been carried out.
   public init() {
-    var bytes: [UInt8] = []
-    for _ in 0..<16 { bytes.append(.random(in: 0...255)) }
-    key = Digest(bytes) ?? Digest(of: bytes, key: Digest(low: 0, high: 0))
+    key = Digest(low: .random(in: 0...(.max)), high: .random(in: 0...(.max)))
   }
 
   private static let format: Value = 1
