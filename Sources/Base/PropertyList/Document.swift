@@ -70,6 +70,16 @@ public enum Document {
     (try? JSONWriter.write(value, as: .report)) ?? []
   }
 
+  /// Returns the value as `json` does, on one line without its end. Newlines of the document stand
+  /// between its parts alone: in strings they are escaped.
+  /// - Parameter space: what follows a comma.
+  package static func lineOfJSON(_ value: Value, space: String = " ") -> String {
+    json(value).split(separator: UInt8(ascii: "\n")).map { line in
+      let part = String(decoding: line.drop { $0 == UInt8(ascii: " ") }, as: UTF8.self)
+      return line.last == UInt8(ascii: ",") ? part + space : part
+    }.joined()
+  }
+
   /// Returns the value as XML. Its dates are in whole seconds, because no reader of property lists
   /// knows others. If no such XML can be read by every reader, it is what the file of a key shows,
   /// with control characters as references (`&#27;`): Foundation reads those, and plistlib does not.

@@ -41,25 +41,8 @@ extension Value {
     switch self {
     case .string(let text): text
     case .data(let data): Base64.encode(data)
-    case .array, .dictionary: lineOfJSON
+    case .array, .dictionary: Document.lineOfJSON(self)
     default: String(decoding: ValueText.canonical(self).dropLast(), as: UTF8.self)
     }
-  }
-
-  /// The value as JSON without newlines. Those of the document stand between its parts alone, with
-  /// the indentation behind them: in strings they are escaped.
-  private var lineOfJSON: String {
-    var line: [UInt8] = []
-    var isIndentation = false
-    for byte in Document.json(self) {
-      if byte == UInt8(ascii: "\n") {
-        if line.last == UInt8(ascii: ",") { line.append(UInt8(ascii: " ")) }
-        isIndentation = true
-      } else if !isIndentation || byte != UInt8(ascii: " ") {
-        isIndentation = false
-        line.append(byte)
-      }
-    }
-    return String(decoding: line, as: UTF8.self)
   }
 }

@@ -71,23 +71,20 @@ public struct EffectInput: Sendable {
     for name in changes {
       let line = name.line + "\n"
       if lines.utf8.count + line.utf8.count <= 1 << 16 { lines += line }
-      let key = Self.json(.string(name.key.string))
-      let text = "\(key): \(values[name].map(Self.json) ?? "null")"
+      let key = Document.lineOfJSON(.string(name.key.string))
+      let text = "\(key): \(values[name].map { Document.lineOfJSON($0) } ?? "null")"
       if parts.last?.domain == name.domain {
         parts[parts.count - 1].text += ",\n    " + text
       } else {
         parts.append((name.domain, text))
       }
     }
-    let domains = parts.map { "  \(Self.json(.string($0.domain.string))): {\n    \($0.text)\n  }" }
+    let domains = parts.map {
+      "  \(Document.lineOfJSON(.string($0.domain.string))): {\n    \($0.text)\n  }"
+    }
     document =
       domains.isEmpty
       ? Document.json([:]) : Array(("{\n" + domains.joined(separator: ",\n") + "\n}\n").utf8)
     self.lines = lines
-  }
-
-  private static func json(_ value: Value) -> String {
-    let text = String(decoding: Document.json(value), as: UTF8.self)
-    return text.hasSuffix("\n") ? String(text.dropLast()) : text
   }
 }

@@ -28,9 +28,7 @@ enum Output {
 
   /// Writes a line of JSON. What JSON has no form for is a text.
   static func write(json values: ValueDictionary) {
-    let bytes = Document.json(.dictionary(values))
-    let text = String(decoding: bytes, as: UTF8.self)
-    write(text.split(separator: "\n").map { $0.drop { $0 == " " } }.joined() + "\n")
+    write(Document.lineOfJSON(.dictionary(values), space: "") + "\n")
   }
 
   /// Writes a line to standard error behind the name by which the program was started.
