@@ -138,16 +138,17 @@ public struct EffectPattern: Equatable, Sendable {
   /// The part behind it.
   public let key: String
 
+  /// The domain, if it has no `*`. Each change that is heard is compared with it.
+  public let literalDomain: DomainName?
+
   /// Reads a pattern; nil where a part is missing.
   public init?(_ text: String) {
     guard let slash = text.utf8.firstIndex(of: UInt8(ascii: "/")) else { return nil }
     domain = String(text[..<slash])
     key = String(text[text.utf8.index(after: slash)...])
+    literalDomain = domain.contains("*") ? nil : DomainName(named: domain)
     if domain.isEmpty || key.isEmpty { return nil }
   }
-
-  /// The domain, if it has no `*`.
-  public var literalDomain: DomainName? { domain.contains("*") ? nil : DomainName(named: domain) }
 
   /// The key, if it has no `*`.
   public var literalKey: Key? { key.contains("*") ? nil : Key(key) }
