@@ -1,4 +1,3 @@
-import Glibc
 import PreferenceModel
 import PropertyList
 import SystemCalls

@@ -1,5 +1,4 @@
 import Glibc
-import PreferenceModel
 import PropertyList
 import StoreAccess
 import SystemCalls

@@ -1,5 +1,5 @@
-/// A keyed hash of 128 bits (SipHash-2-4-128): who does not have the key can neither tell from it
-/// what was hashed, nor find two inputs with the same hash.
+/// A keyed hash of 128 bits (SipHash-2-4-128): without the key nobody can tell from it what was
+/// hashed, or find two inputs with the same hash.
 public struct Digest: Hashable, Sendable {
   let low, high: UInt64
 

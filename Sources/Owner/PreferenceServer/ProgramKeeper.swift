@@ -1,7 +1,6 @@
 import Glibc
 import PreferenceEngine
 import PreferenceModel
-import Synchronization
 import SystemCalls
 
 /// Runs a program of this project as long as something in the store asks for it (`KeptProgram`).
