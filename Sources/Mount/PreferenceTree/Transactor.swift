@@ -103,6 +103,7 @@ final class Transactor {
   ) throws(EngineError) -> Changeset {
     if isDecisive, let made { return made }
     setDecisive?(isDecisive)
+    values.forgetTold()
     return try engine.apply(intents, by: author)
   }
 

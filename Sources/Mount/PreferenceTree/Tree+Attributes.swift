@@ -5,9 +5,12 @@ import SystemCalls
 // Requests about attributes: stat(2), and chmod(2) and the like.
 
 extension Tree {
-  /// Returns what stat(2) shows of the node.
+  /// Returns what stat(2) shows of the node. The kernel's next page of the file has that size.
   public func attributes(_ id: NodeID) throws(TreeError) -> Attributes {
-    try attributes(try node(id))
+    let node = try node(id)
+    let attributes = try attributes(node)
+    values.note(told: node, size: attributes.size)
+    return attributes
   }
 
   func attributes(_ node: Node) throws(TreeError) -> Attributes {

@@ -4,11 +4,13 @@ import SystemCalls
 // read(2), write(2), close(2) and fsync(2).
 
 extension Tree {
-  /// Carries out read(2).
+  /// Carries out read(2). A value that was changed after the kernel was told its size is shown as it
+  /// was, for this page, which the kernel then drops.
   /// - Returns: at most `count` bytes from the offset; none past the end.
   public func read(_ id: NodeID, at offset: Int, count: Int) throws(TreeError) -> ArraySlice<UInt8>
   {
-    let text = try values.shownText(try node(id))
+    let (text, isOld) = try values.pageText(try node(id))
+    if isOld { kernel.append(.invalidateContents(id)) }
     guard (0..<text.count).contains(offset) else { return [] }
     return text[offset...].prefix(max(count, 0))
   }
@@ -17,6 +19,7 @@ extension Tree {
   public func write(_ id: NodeID, _ write: WriteRequest, now: Moment) throws(TreeError) {
     let node = try node(id)
     try engine.requireWritable()
+    values.forgetTold()
     try texts.write(node, write, now: now)
   }
 

@@ -19,6 +19,8 @@ final class ValueReader {
   private var lastFound: LastLookup?
   /// Bytes of all texts that are cached in files (`KeyFile.cachedText`).
   private var cachedBytes = 0
+  /// The values of which getattr told the kernel the size.
+  private var told = ToldValues()
 
   /// What a look-up of the engine found, and the engine's generation before it.
   private struct LastLookup {
@@ -154,6 +156,29 @@ final class ValueReader {
   }
 
   // MARK: - Texts
+
+  /// Notes that the kernel is told how long the node's text is.
+  func note(told node: Node, size: Int) {
+    guard size <= ToldValues.most, let file = node.keyFile else { return }
+    if let editor = file.editor { return told.note(node.id, .text(editor.text)) }
+    if let value = try? found(file.path) { told.note(node.id, .value(value)) }
+  }
+
+  /// Forgets what the kernel was told: a change is made through the tree.
+  func forgetTold() { told.removeAll() }
+
+  /// Returns the text of which a page is asked for, and whether it is an older one than the file
+  /// shows now, whose page must be dropped when it was read: see `ToldValues`.
+  func pageText(_ node: Node) throws(TreeError) -> (text: [UInt8], isOld: Bool) {
+    let shown = try shownText(node)
+    guard let file = node.keyFile, let known = told.page(of: node.id) else { return (shown, false) }
+    let old =
+      switch known {
+      case .value(let value): text(value, of: file)
+      case .text(let text): text
+      }
+    return old.count == shown.count ? (shown, false) : (old, true)
+  }
 
   /// Returns the whole text that the file shows now.
   func shownText(_ node: Node) throws(TreeError) -> [UInt8] {

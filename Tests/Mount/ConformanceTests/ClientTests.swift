@@ -90,8 +90,8 @@ import Testing
       // On a busy machine a short list may take long.
       #expect((0..<3).contains { _ in seconds("read small K") < 8 })
       // For 10 s a stale copy of the list could undo the change.
-      #expect((0..<3).contains { _ in (8..<18).contains(seconds("write small K 2")) })
-      #expect(sandbox.evaluate(sandbox.config + "/small.plist", "d['K']") == "2")
+      #expect((2..<5).contains { (8..<18).contains(seconds("write small K \($0)")) })
+      #expect(sandbox.evaluate(sandbox.config + "/small.plist", "d['K'] in '234'") == "True")
       sandbox.shell("defaults read large K1")
       let pid = try #require(owner(of: sandbox))
       #expect(sandbox.shell("sleep 4; kill \(pid)").status == 0)

@@ -82,6 +82,39 @@ import Testing
     #expect(try bench.engine.resolve("K", in: "d") == nil)
   }
 
+  @Test("a page has the size that the kernel was told before it, and an old one is dropped")
+  func toldSizes() throws {
+    let bench = try Bench()
+    let key = try bench.key("K")
+    let (short, long) = (Value.string("short"), Value.string(String(repeating: "x", count: 2000)))
+    func read() throws -> Int { try bench.tree.read(key, at: 0, count: 4096).count }
+    // Told, changed by somebody else, and read: the old text, until the kernel asks for attributes,
+    // or for a fourth page.
+    for (old, new) in [(short, long), (long, short)] {
+      try bench.set("K", old)
+      let size = try bench.tree.attributes(key).size
+      let effects = try bench.effects { _, _ in
+        try bench.set("K", new)
+        _ = bench.tree.removeEffects()
+        #expect(try read() == size)
+      }
+      #expect(effects == [.invalidateContents(key)])
+      #expect(try [read(), read()] == [size, size])
+      let now = try read()
+      #expect(try now != size && bench.tree.attributes(key).size == now && read() == now)
+    }
+    // A change through the file itself: the kernel knows the new size.
+    _ = try bench.tree.attributes(key)
+    let text = Array("longer than it was\n".utf8)
+    try bench.tree.write(key, WriteRequest(text, at: 0), now: bench.now)
+    #expect(try read() == text.count)
+    // Too long for one page: what the key has now.
+    try bench.set("K", .string(String(repeating: "x", count: 5000)))
+    _ = try bench.tree.attributes(key)
+    try bench.set("K", short)
+    #expect(try read() == 6)
+  }
+
   @Test("a write through the file tells the kernel nothing: it knows")
   func write() throws {
     let bench = try Bench()
