@@ -14,6 +14,7 @@ extension Tree {
   }
 
   func attributes(_ node: Node) throws(TreeError) -> Attributes {
+    values.forgetTold(node)
     var attributes = try ownAttributes(node)
     if let changed = node.changed { attributes.changed = max(attributes.changed, changed) }
     return attributes

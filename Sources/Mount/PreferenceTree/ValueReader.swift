@@ -157,12 +157,15 @@ final class ValueReader {
 
   // MARK: - Texts
 
-  /// Notes that the kernel is told how long the node's text is.
+  /// Notes that the kernel is told how long the node's text is, in an answer to getattr.
   func note(told node: Node, size: Int) {
     guard size <= ToldValues.most, let file = node.keyFile else { return }
     if let editor = file.editor { return told.note(node.id, .text(editor.text)) }
     if let value = try? found(file.path) { told.note(node.id, .value(value)) }
   }
+
+  /// Forgets what the kernel was told of the node: an answer has another size.
+  func forgetTold(_ node: Node) { told.note(node.id, nil) }
 
   /// Forgets what the kernel was told: a change is made through the tree.
   func forgetTold() { told.removeAll() }

@@ -108,7 +108,14 @@ import Testing
     let text = Array("longer than it was\n".utf8)
     try bench.tree.write(key, WriteRequest(text, at: 0), now: bench.now)
     #expect(try read() == text.count)
-    // Too long for one page: what the key has now.
+    // Told once more with a name: the kernel has that size.
+    try bench.set("K", short)
+    _ = try bench.tree.attributes(key)
+    try bench.set("K", long)
+    #expect(try bench.found(bench.domain, "K").attributes.size == read())
+    // Too long for one page: what the key has now, also where the size before was told.
+    try bench.set("K", short)
+    _ = try bench.tree.attributes(key)
     try bench.set("K", .string(String(repeating: "x", count: 5000)))
     _ = try bench.tree.attributes(key)
     try bench.set("K", short)

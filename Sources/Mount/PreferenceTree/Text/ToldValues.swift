@@ -36,9 +36,9 @@ struct ToldValues {
 
   private func place(_ node: NodeID) -> Int { Int(truncatingIfNeeded: node.rawValue) & 7 }
 
-  /// Notes that the kernel is told the size of what the node shows.
-  mutating func note(_ node: NodeID, _ shown: Shown) {
-    told[place(node)] = Told(node: node, shown: shown)
+  /// Notes that the kernel is told the size of what the node shows; nil if that is not kept.
+  mutating func note(_ node: NodeID, _ shown: Shown?) {
+    told[place(node)] = shown.map { Told(node: node, shown: $0) }
   }
 
   /// Returns what has the size that the kernel knows of the node; nil if that is not known.
