@@ -20,6 +20,8 @@ public struct Explanation {
     public let isForced: Bool
     /// Whether the domain is locked: nothing of the user's is among the holders.
     public let isLocked: Bool
+    /// Whether it is a list in the container of a Mac's sandboxed program.
+    public let isContained: Bool
     /// What it sets.
     public let value: Value
     /// The list, fragment or profile that it is from, or `(this process)`.
@@ -44,7 +46,8 @@ public struct Explanation {
     let isLocked = try search.isLocked(domain)
     for location in try search.locations(for: domain) {
       guard let found = try search.find(key, at: location, for: domain) else { continue }
-      var setters = [(value: found.value, file: file(location))]
+      let (file, isContained) = list(location)
+      var setters = [(value: found.value, file: file)]
       if found.metadata.isOfFile {
         setters = try fragments(at: location, key, found)
       } else if location.place.isManaged {
@@ -56,8 +59,8 @@ public struct Explanation {
       let source = location.source(seenFrom: domain)
       holders += setters.map {
         Holder(
-          source: source, isForced: location.place.isForced, isLocked: isLocked, value: $0.value,
-          file: $0.file)
+          source: source, isForced: location.place.isForced, isLocked: isLocked,
+          isContained: isContained, value: $0.value, file: $0.file)
       }
     }
     return holders
@@ -70,7 +73,10 @@ public struct Explanation {
     var text = ""
     for holder in holders {
       let line = ValueDescription.line(of: holder.value, isAppleText)
-      let words = (holder.isForced ? ["forced"] : []) + (holder.isLocked ? ["locked"] : [])
+      let facts = [
+        (holder.isContained, "container"), (holder.isForced, "forced"), (holder.isLocked, "locked"),
+      ]
+      let words = facts.filter(\.0).map(\.1)
       let forced = words.isEmpty ? "" : " (\(words.joined(separator: ", ")))"
       let mark = text.isEmpty ? "*" : " "
       // Names of suites, profiles and files are from outside.
@@ -140,9 +146,14 @@ public struct Explanation {
     return (winner, others)
   }
 
-  /// The path of the list that holds the location.
-  private func file(_ location: Location) -> String {
-    if location.place == .schema, !asksDisk { return "(the schema)" }
-    return location.place.hasFiles ? layout.path(location) : "(this process)"
+  /// The path of the list that holds the location, and whether it lies in a container.
+  private func list(_ location: Location) -> (file: String, isContained: Bool) {
+    guard location.place.hasFiles else { return ("(this process)", false) }
+    guard asksDisk || !layout.needsDisk(for: location) else {
+      let isSchema = location.place == .schema
+      return (isSchema ? "(the schema)" : "(a list, perhaps in a container)", false)
+    }
+    let (path, container) = layout.list(at: location)
+    return (path, container != nil)
   }
 }

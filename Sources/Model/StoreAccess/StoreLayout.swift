@@ -28,8 +28,10 @@ public struct StoreLayout: Sendable {
   private let hostDirectory: String
   private let managedDirectory: String
   private let ownManagedDirectory: String
+  /// The containers of a Mac's sandboxed programs, which have lists of their own.
+  private let containers: Containers
 
-  /// Creates a layout from absolute paths.
+  /// Creates a layout from absolute paths. Cost: none, but for a Mac's home (`Containers`).
   public init(
     userDirectory: String, systemDirectory: String, stateDirectory: String,
     hostIdentifier: String, userName: String, globalName: String = ".GlobalPreferences",
@@ -48,6 +50,7 @@ public struct StoreLayout: Sendable {
     hostDirectory = userDirectory + "/ByHost"
     managedDirectory = systemDirectory + "/managed"
     ownManagedDirectory = managedDirectory + "/" + userName
+    containers = Containers(beside: userDirectory)
   }
 
   /// Whether the store is the user's own, and not one that is mounted beside it, such as a backup.
@@ -118,10 +121,29 @@ public struct StoreLayout: Sendable {
     return place.isMachineWide || (userDirectory + "/").hasPrefix(systemDirectory + "/")
   }
 
-  /// The path of the location's list. Cost: none; for a schema, a stat(2) for each directory that
-  /// does not have it.
-  public func path(_ location: Location) -> String {
-    let last = "\(directory(location.place))/\(fileName(location))"
+  /// The path of the location's list. Cost: as `list`.
+  public func path(_ location: Location) -> String { list(at: location).path }
+
+  /// The path of the location's list, and the container of a Mac's sandboxed program that it lies
+  /// in, below which no link may be followed; nil if it lies in none. Cost: none, unless
+  /// `needsDisk(for:)`: then a look at each directory that it may be in.
+  public func list(at location: Location) -> (path: String, container: String?) {
+    let file = fileName(location)
+    guard let container = containers.container(of: location, file: file) else {
+      return (outerPath(location, file), nil)
+    }
+    return ("\(container.directory(location.place))/\(file)", container.root)
+  }
+
+  /// Whether only the disk can tell where the location's list is: of schemas, and of domains that
+  /// may have a list in the container of another one.
+  public func needsDisk(for location: Location) -> Bool {
+    location.place == .schema || containers.needsDisk(for: location)
+  }
+
+  /// The path of the location's list outside of containers.
+  private func outerPath(_ location: Location, _ file: String) -> String {
+    let last = "\(directory(location.place))/\(file)"
     guard location.place == .schema else { return last }
     // Of several schemas the first counts, whole.
     let paths = schemaDirectories.flatMap { directory in
@@ -133,6 +155,15 @@ public struct StoreLayout: Sendable {
   /// The directories that the place's lists may be in.
   package func directories(_ place: Place) -> [String] {
     place == .schema && !schemaDirectories.isEmpty ? schemaDirectories : [directory(place)]
+  }
+
+  /// Whether the location's list may lie in the container of a sandboxed program.
+  package func mayBeContained(_ location: Location) -> Bool { containers.mayHave(location) }
+
+  /// Replaces the domains of containers, among those with a list in the place's own directory, by
+  /// those with a list in a container.
+  package func replaceContained(in found: inout Set<DomainName>, of place: Place) {
+    containers.replaceDomains(in: &found, of: place) { domain(ofFile: $0, in: place) }
   }
 
   /// The names that the location's list may have.
@@ -160,10 +191,11 @@ public struct StoreLayout: Sendable {
     "\(stateDirectory)/metadata/\(location.place.rawValue)/\(fileName(location))"
   }
 
-  /// The directories that hold lists, each with its place.
+  /// The directories that hold lists, each with its place. Cost: some calls for each container.
   public var listDirectories: [(place: Place, path: String)] {
-    SearchList.persistentPlaces.filter(hasLists).map { ($0, directory($0)) }
-      + schemaDirectories.map { (.schema, $0) }
+    SearchList.persistentPlaces.filter(hasLists).flatMap { place in
+      ([directory(place)] + containers.directories(place)).map { (place, $0) }
+    } + schemaDirectories.map { (.schema, $0) }
   }
 
   /// The location of the list with that file name in a place's directory; nil where the file is not

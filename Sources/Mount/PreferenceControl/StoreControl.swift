@@ -84,7 +84,7 @@ public final class StoreControl: ControlService {
     for location in try search.locations(for: domain) {
       let row = "\(location.source(seenFrom: domain)): \(location.domain)"
       // The mount's loop must not ask a disk, which the path of a schema would.
-      let list = location.place == .schema ? "" : layout.path(location)
+      let list = layout.needsDisk(for: location) ? "" : layout.path(location)
       for fragment in fragments where fragment.location == location && fragment.file != list {
         text += "\(row) \(fragment.file)\n"
       }

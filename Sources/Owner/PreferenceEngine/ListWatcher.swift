@@ -44,6 +44,9 @@ struct ListWatcher {
     var polled: [Place] = []
 
     var polls: Bool { pollsAdditions || !polled.isEmpty }
+
+    /// Has the lists of a place polled, which may have several directories.
+    mutating func poll(_ place: Place) { if !polled.contains(place) { polled.append(place) } }
   }
 
   private let layout: StoreLayout
@@ -184,15 +187,12 @@ struct ListWatcher {
   /// Watches a directory of lists, or polls it.
   private mutating func include(_ place: Place, _ path: String, _ report: (LogLine) -> Void) {
     directories.places[path, default: []].append(place)
-    guard let watch else {
-      directories.polled.append(place)
-      return
-    }
+    guard let watch else { return directories.poll(place) }
     do throws(SystemError) {
       try begin(path, place, watch)
     } catch {
       report("changes in \(path) are seen every 2 s only: \(error)")
-      directories.polled.append(place)
+      directories.poll(place)
     }
   }
 
@@ -211,7 +211,7 @@ struct ListWatcher {
     if place.hasAdditions { watchFragments(in: path, place, watch) }
     directories.watched.insert(path)
     try followLinks(in: path, place, watch)
-    if Self.isSilent(path) { directories.polled.append(place) }
+    if Self.isSilent(path) { directories.poll(place) }
   }
 
   /// Watches the certificates of those who may sign profiles, and waits for another directory or
@@ -485,7 +485,11 @@ struct ListWatcher {
   /// The locations whose lists are new, or gone, since this was last called for the place; none
   /// where the directory cannot be read.
   private mutating func listsThatCameOrWent(in place: Place) -> Set<Location> {
-    guard let present = lists(in: layout.directory(place)) else { return [] }
+    let own = layout.directory(place)
+    guard var present = lists(in: own) else { return [] }
+    for (path, places) in directories.places where path != own && places.contains(place) {
+      present += lists(in: path) ?? []
+    }
     let now = Set(present.filter { $0.place == place })
     defer { listed[place] = now }
     return now.symmetricDifference(listed[place] ?? [])

@@ -1,6 +1,7 @@
 import Glibc
 import PreferenceModel
 import PropertyList
+import StoreAccess
 import SystemCalls
 
 /// Identifies one state of a file: a file that was changed or replaced has another identity.
@@ -38,10 +39,12 @@ struct FileIdentity: Hashable, Sendable {
 ///
 /// `replace` leaves either the old list or the new one, whatever happens: it writes a temporary
 /// file in the same directory, and calls fsync(2), rename(2), and fsync(2) of the directory. A
-/// symbolic link is followed and stays. A process that has the old list open goes on reading the
-/// old list.
+/// symbolic link is followed and stays, but none in the container of a sandboxed program. A process
+/// that has the old list open goes on reading the old list.
 struct ListFile {
   let path: String
+  /// The container that the list lies in; nil if it lies in none.
+  var container: String?
 
   /// The name of the file, which is the same on every machine that uses the home.
   var name: String { path.split(separator: "/").last.map(String.init) ?? "" }
@@ -66,8 +69,49 @@ struct ListFile {
   static let largest = 1 << 30
 
   /// The file's present identity; nil where there is no file.
-  func identity() throws(SystemError) -> FileIdentity? {
-    try Files.status(path).map { FileIdentity($0) }
+  func identity() throws(SystemError) -> FileIdentity? { try status().map { FileIdentity($0) } }
+
+  /// stat(2); in a container, lstat(2). nil where there is no file.
+  func status() throws(SystemError) -> stat? {
+    guard container != nil else { return try Files.status(path) }
+    do throws(SystemError) {
+      return try withPath { path throws(SystemError) in try Files.linkStatus(path) }
+    } catch  where error.errno == .noSuchFile {
+      return nil
+    }
+  }
+
+  /// The bytes of the list.
+  /// - Parameter limit: how many it may have; more than that throw EFBIG.
+  func contents(limit: Int) throws(SystemError) -> [UInt8] {
+    try opened().readToEnd(limit: limit)
+  }
+
+  /// Opens the list for reading; in a container, without following a link.
+  private func opened(_ flags: CInt = 0) throws(SystemError) -> Descriptor {
+    let flags = O_RDONLY | flags | (container == nil ? 0 : O_NOFOLLOW)
+    return try withPath { path throws(SystemError) in try Descriptor(opening: path, flags) }
+  }
+
+  /// Makes the directory of the list where it is missing; of a container, only what is in it.
+  func makeDirectory(mode: mode_t) throws(SystemError) {
+    if container == nil { try Files.makeDirectories(Files.parent(of: path), mode: mode) }
+    try withPath(making: mode) { _ throws(SystemError) in }
+  }
+
+  /// Calls the body with a path of the list. In a container it is one through the open directory, to
+  /// which no link has led: whatever the program that owns the container puts there meanwhile, no
+  /// other directory is used.
+  private func withPath<Result: ~Copyable>(
+    making mode: mode_t? = nil, _ body: (String) throws(SystemError) -> Result
+  ) throws(SystemError) -> Result {
+    guard let container else { return try body(path) }
+    do throws(SystemError) {
+      return try Descriptor.directory(Files.parent(of: path), below: container, making: mode)
+        .withPath(of: name, body)
+    } catch {
+      throw SystemError(error.call, path, error.errno)
+    }
   }
 
   /// Reads the list; nil where there is no file.
@@ -79,7 +123,7 @@ struct ListFile {
     let isRegular: Bool
     do throws(SystemError) {
       // Without O_NONBLOCK the opening of a pipe would wait for a writer.
-      let descriptor = try Descriptor(opening: path, O_RDONLY | O_NONBLOCK)
+      let descriptor = try opened(O_NONBLOCK)
       status = try descriptor.status()
       isRegular = status.st_mode & S_IFMT == S_IFREG
       bytes = isRegular ? try descriptor.readToEnd(limit: Self.largest) : []
@@ -88,7 +132,11 @@ struct ListFile {
     } catch  where error.errno == .noDevice {
       throw .format("\(path): not a regular file")
     } catch  where error.errno == .linkLoop {
-      throw .format("\(path): a symbolic link that leads to itself")
+      throw .format(
+        container.map {
+          "\(path): it is, or lies behind, a symbolic link in \($0), which a sandboxed program can "
+            + "change; none is followed there, so put the list itself there"
+        } ?? "\(path): a symbolic link that leads to itself")
     } catch {
       throw .system(error)
     }
@@ -124,8 +172,10 @@ struct ListFile {
       identity: FileIdentity(status), statement: statement)
   }
 
-  /// The path behind symbolic links, also behind a link whose target does not exist yet.
-  private var target: String {
+  /// The path behind symbolic links, also behind a link whose target does not exist yet; in a
+  /// container, none is followed.
+  private func target(of path: String) -> String {
+    if container != nil { return path }
     if let real = Files.realPath(path) { return real }
     guard let link = Files.linkTarget(path) else { return path }
     return link.hasPrefix("/") ? link : Files.parent(of: path) + "/" + link
@@ -135,7 +185,20 @@ struct ListFile {
   /// or list that this process may not write to, a disk without room for the list.
   /// - Parameter size: the bytes of the list.
   func checkReplaceable(size: UInt64) throws(SystemError) {
-    let target = self.target
+    do throws(SystemError) {
+      try withPath { path throws(SystemError) in
+        try Self.checkReplaceable(target(of: path), size: size)
+      }
+    } catch {
+      // The rewrite makes the directories in a container, but not the container.
+      guard let container, error.errno == .noSuchFile, Files.isDirectory(container) else {
+        throw error
+      }
+      try Files.checkWritable(container)
+    }
+  }
+
+  private static func checkReplaceable(_ target: String, size: UInt64) throws(SystemError) {
     var directory = Files.parent(of: target)
     while !Files.isDirectory(directory), directory != "/", directory != "." {
       directory = Files.parent(of: directory)
@@ -163,13 +226,21 @@ struct ListFile {
   func replace(
     with bytes: [UInt8], mode: mode_t, prepared: (FileIdentity) throws(SystemError) -> Void
   ) throws(SystemError) -> FileIdentity {
-    let target = self.target
+    try withPath { path throws(SystemError) in
+      try Self.replace(target(of: path), with: bytes, mode: mode, prepared: prepared)
+    }
+  }
+
+  private static func replace(
+    _ target: String, with bytes: [UInt8], mode: mode_t,
+    prepared: (FileIdentity) throws(SystemError) -> Void
+  ) throws(SystemError) -> FileIdentity {
     let directory = Files.parent(of: target)
-    let name = "\(Self.temporaryPrefix)\(getpid())-\(UInt32.random(in: 0...(.max)))"
+    let name = "\(temporaryPrefix)\(getpid())-\(UInt32.random(in: 0...(.max)))"
     let temporary = "\(directory)/\(name)"
     do throws(SystemError) {
       let descriptor = try Descriptor(opening: temporary, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
-      try Self.copyAccess(of: target, to: descriptor, mode: mode)
+      try copyAccess(of: target, to: descriptor, mode: mode)
       try descriptor.write(bytes)
       try descriptor.synchronize()
       try prepared(FileIdentity(try descriptor.status()))
@@ -212,8 +283,17 @@ struct ListFile {
 
   /// Removes the list; of a symbolic link the link, not its target.
   func remove() throws(SystemError) {
-    try Files.remove(path)
-    let directory = Files.parent(of: path)
-    if Files.isDirectory(directory) { try Files.synchronizeDirectory(directory) }
+    try withPath { path throws(SystemError) in
+      try Files.remove(path)
+      let directory = Files.parent(of: path)
+      if Files.isDirectory(directory) { try Files.synchronizeDirectory(directory) }
+    }
+  }
+}
+
+extension ListFile {
+  /// The list of a location.
+  init(_ layout: StoreLayout, _ location: Location) {
+    (path, container) = layout.list(at: location)
   }
 }

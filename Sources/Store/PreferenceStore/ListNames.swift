@@ -29,6 +29,7 @@ public struct ListNames: Sendable {
   /// Whether there is no list at the location. False where that cannot be told. Cost: a hash
   /// look-up or two; no disk.
   public func lack(_ location: Location) -> Bool {
+    if layout.mayBeContained(location) { return false }
     let files = layout.fileNames(location).map { $0.lowercased() }
     return layout.directories(location.place).allSatisfy { directory in
       names[directory].map { $0.isDisjoint(with: files) } ?? false

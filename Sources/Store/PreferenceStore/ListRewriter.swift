@@ -144,11 +144,10 @@ final class ListRewriter: Sendable {
   /// list's directory. Throws EAGAIN where another process holds the lock, ESTALE where the list is
   /// not in the state that it was read in.
   private func write(_ domain: LocationState, _ location: Location) throws(SystemError) -> Written {
-    let file = ListFile(path: lists.layout.path(location))
+    let file = ListFile(lists.layout, location)
     let directory = Files.parent(of: file.path)
     if !lists.layout.isMachineWide(location.place) { try lists.requireHome() }
-    try Files.makeDirectories(
-      directory, mode: lists.layout.isMachineWide(location.place) ? 0o755 : 0o700)
+    try file.makeDirectory(mode: lists.layout.isMachineWide(location.place) ? 0o755 : 0o700)
     let lock = try Descriptor.listLock(lists.layout.lockPath(location), directory: directory)
     defer { lock.unlock() }
     tidy([directory, Files.parent(of: lists.layout.metadataPath(location))])
@@ -274,7 +273,7 @@ final class ListRewriter: Sendable {
     _ file: ListFile, _ domain: LocationState, _ written: Written
   ) -> ([UInt8], Format)? {
     guard written.format == .xml, domain.identity.map({ $0.size <= Self.largestPatch }) == true,
-      let list = (try? Files.contents(file.path, limit: Self.largestPatch)) ?? nil
+      let list = try? file.contents(limit: Self.largestPatch)
     else { return nil }
     return XMLPatch.apply(
       to: list, from: domain.snapshot.base.values.dictionary, to: written.base.values.dictionary
@@ -289,7 +288,7 @@ final class ListRewriter: Sendable {
   private func keepingHidden(
     _ written: Written, _ file: ListFile, _ location: Location
   ) -> ([UInt8], Format)? {
-    guard let old = (try? Files.contents(file.path, limit: ListFile.largest)) ?? nil,
+    guard let old = try? file.contents(limit: ListFile.largest),
       let (bytes, format) = ReadableList(old)?.writing(written.base.values.dictionary),
       bytes.count <= ListFile.largest
     else { return nil }
@@ -317,7 +316,7 @@ final class ListRewriter: Sendable {
     do throws(FormatError) {
       let bytes = try Document.write(value, as: format)
       if format == .binary, written.identity != nil {
-        let old = { (try? Files.contents(file.path, limit: ListFile.largest)) ?? nil }
+        let old = { try? file.contents(limit: ListFile.largest) }
         return (Document.binary(value, bytes, keepingOddStringsOf: old) ?? bytes, format)
       }
       if bytes.count <= ListFile.largest { return (bytes, format) }

@@ -54,12 +54,12 @@ extension Lists {
       // A directory, a pipe or a link to itself of that name counts: it is a list that cannot be
       // read.
       guard layout.hasLists(location.place) else { return nil }
-      let path = layout.path(location)
+      let file = ListFile(layout, location)
       do throws(SystemError) {
-        if let status = try Files.status(path) { return Timestamp(status.st_mtim) }
+        if let status = try file.status() { return Timestamp(status.st_mtim) }
         return location.place == .schema ? machineSchemas.modified(of: location.domain) : nil
       } catch  where error.errno == .linkLoop {
-        return try Files.linkStatus(path).map { Timestamp($0.st_mtim) }
+        return try Files.linkStatus(file.path).map { Timestamp($0.st_mtim) }
       }
     }
   }

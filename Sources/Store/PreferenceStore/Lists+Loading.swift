@@ -154,7 +154,7 @@ extension Lists {
   /// cannot be told.
   private func identity(_ location: Location) -> (isAbsent: Bool, FileIdentity?) {
     do throws(SystemError) {
-      let identity = try ListFile(path: layout.path(location)).identity()
+      let identity = try ListFile(layout, location).identity()
       return (identity == nil && !isOfMachine(location), identity)
     } catch {
       return (false, nil)
@@ -213,7 +213,7 @@ extension Lists {
     do throws(ListFile.ReadError) {
       // A policy that is not whole is none, and so are settings and declarations.
       let isUsers = ![.settings, .declared].contains(location.domain) && !location.place.isManaged
-      let file = ListFile(path: layout.path(location))
+      let file = ListFile(layout, location)
       let list = try file.read(hidesUnreadable: isUsers)
       for (key, reason) in list?.hidden.sorted(by: { $0.key < $1.key }) ?? [] {
         let sentence = "the value cannot be read and is left alone: \(file.path), \(reason)"
@@ -234,7 +234,7 @@ extension Lists {
   /// Reads a schema. One that cannot be read is none: the domain goes on without it, with a line in
   /// the log. It counts as an empty list, so that it is not read again before it changes.
   private func schema(of location: Location) -> ListFile.Contents? {
-    let file = ListFile(path: layout.path(location))
+    let file = ListFile(layout, location)
     guard let identity = (try? file.identity()) ?? nil else { return nil }
     let reason: String
     do {

@@ -59,7 +59,7 @@ extension Lists {
   ) throws(EngineError) -> Bool {
     if known.failure?.reason == .unreadable { return true }
     return try EngineError.wrapping(location.domain) { () throws(SystemError) in
-      try ListFile(path: layout.path(location)).identity() != known.identity
+      try ListFile(layout, location).identity() != known.identity
     }
   }
 

@@ -126,7 +126,7 @@ extension Store {
     if let failure, failure.reason == .unreadable { throw failure }
     try lists.requireHome(location)
     try EngineError.wrapping(location.domain) { () throws(SystemError) in
-      try ListFile(path: lists.layout.path(location)).checkReplaceable(size: UInt64(clamping: size))
+      try ListFile(lists.layout, location).checkReplaceable(size: UInt64(clamping: size))
     }
   }
 

@@ -20,7 +20,9 @@ extension StoreLayout {
       mounts = table
       return !leadsNowhere("\(path)/\(name)", table)
     }
-    return Set((names ?? []).compactMap { domain(ofFile: $0, in: place) })
+    var found = Set((names ?? []).compactMap { domain(ofFile: $0, in: place) })
+    replaceContained(in: &found, of: place)
+    return found
   }
 
   /// Whether a symbolic link leads to no file, so that it is no list. One that may hang is not

@@ -56,4 +56,32 @@ import Testing
         ])
     }
   }
+
+  @Test("lists in containers are watched, and directories of lists that are made in them")
+  func containers() throws {
+    try withSandbox { sandbox in
+      let inner = "Containers/org.app/Data/Library/Preferences"
+      sandbox.shell(
+        """
+        mkdir -p $C/../mac/Library/Preferences; cd $C/../mac/Library; mkdir -p \(inner)
+        mkdir Containers/org.other; ln -s $PWD Containers/org.link
+        """)
+      let library = sandbox.root + "/mac/Library"
+      var watcher = ListWatcher(
+        StoreLayout(
+          userDirectory: library + "/Preferences", systemDirectory: sandbox.system,
+          stateDirectory: sandbox.state + "/s", hostIdentifier: "HOST", userName: "ada")
+      ) { _ in }
+      watcher.begin { _ in }
+      _ = watcher.changes(known: { [] }, report: { _ in })
+      sandbox.makeList("\(library)/\(inner)/org.app.plist", "dict(K=1)")
+      let user = Location(.user, "org.app")
+      #expect(watcher.changes(known: { [] }, report: { _ in }) == [user])
+      sandbox.shell("mkdir \(library)/\(inner)/ByHost")
+      _ = watcher.changes(known: { [] }, report: { _ in })
+      sandbox.makeList("\(library)/\(inner)/ByHost/org.app.HOST.plist", "dict(K=1)")
+      let host = Location(.host, "org.app")
+      #expect(watcher.changes(known: { [] }, report: { _ in }).contains(host))
+    }
+  }
 }

@@ -33,7 +33,8 @@ enum Explain {
     for holder in holders {
       Output.write(json: [
         "source": .string(holder.source), "forced": .boolean(holder.isForced),
-        "locked": .boolean(holder.isLocked), "value": holder.value, "file": .string(holder.file),
+        "locked": .boolean(holder.isLocked), "container": .boolean(holder.isContained),
+        "value": holder.value, "file": .string(holder.file),
       ])
     }
   }
