@@ -201,10 +201,15 @@ public enum Child {
 
   /// Waits for the end of a child.
   /// - Returns: its exit status; 127 where a signal ended it.
-  public static func wait(_ child: pid_t) -> Int32 {
+  public static func wait(_ child: pid_t) -> Int32 { waitForEnd(of: child).status ?? killed }
+
+  /// Waits for the end of a child.
+  /// - Returns: its exit status, or nil and the signal that ended it.
+  package static func waitForEnd(of child: pid_t) -> (status: Int32?, signal: Int32) {
     var status: Int32 = 0
     while waitpid(child, &status, 0) < 0, errno == EINTR {}
-    return status & 0x7F == 0 ? status >> 8 & 0xFF : killed
+    let signal = status & 0x7F
+    return (signal == 0 ? status >> 8 & 0xFF : nil, signal)
   }
 
   private static let systemPath = ["/usr/sbin", "/usr/bin", "/sbin", "/bin"]

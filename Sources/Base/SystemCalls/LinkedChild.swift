@@ -47,6 +47,18 @@ public struct LinkedChild: ~Copyable {
   }
 }
 
+extension LinkedChild {
+  /// Calls the body, on a thread of its own, when the standard input of this process ends: its parent
+  /// has ended, or wants it to.
+  public static func whenInputEnds(_ body: @escaping @Sendable () -> Void) throws(SystemError) {
+    try WorkerThread(name: "prefs-stdin") {
+      var byte: UInt8 = 0
+      while read(STDIN_FILENO, &byte, 1) > 0 || errno == EINTR {}
+      body()
+    }.detach()
+  }
+}
+
 /// Programs that are installed beside this one.
 public enum SiblingProgram {
   /// The path of a program: the one that the environment variable names, else the one in the

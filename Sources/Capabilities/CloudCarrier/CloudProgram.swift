@@ -54,7 +54,12 @@ public enum CloudProgram {
 
   private static func run(_ surroundings: Surroundings, isOwned: Bool, _ log: Log) -> Int32 {
     do throws(EngineError) {
-      if isOwned { try endWithStandardInput() }
+      if isOwned {
+        // Its owner is gone then, or wants it to end. Nothing is lost by that (`Carrier`).
+        try EngineError.wrapping { () throws(SystemError) in
+          try LinkedChild.whenInputEnds { _exit(0) }
+        }
+      }
       // Of a service's and one that the owner runs, the later waits for the end of the other, and
       // then takes over.
       try EngineError.wrapping { () throws(SystemError) in
@@ -73,19 +78,6 @@ public enum CloudProgram {
       log("\(error)")
       return 1
     }
-  }
-
-  /// Ends the process when standard input does, whatever it is doing: its owner is gone then, or
-  /// wants it to end. Nothing is lost by that (`Carrier`).
-  private static func endWithStandardInput() throws(EngineError) {
-    let thread = try EngineError.wrapping { () throws(SystemError) in
-      try WorkerThread(name: "prefs-stdin") {
-        var byte: UInt8 = 0
-        while read(STDIN_FILENO, &byte, 1) > 0 || errno == EINTR {}
-        _exit(0)
-      }
-    }
-    thread.detach()
   }
 
   /// Draws a name for this host, for stamps and for the log of replaced values: for people the

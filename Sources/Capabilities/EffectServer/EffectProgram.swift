@@ -19,18 +19,16 @@ public enum EffectProgram {
     do throws(EngineError) {
       let layout = StoreLayout(surroundings)
       // The one of an earlier owner may still wait for its last command.
-      let lock = try EngineError.wrapping { () throws(SystemError) in
-        try EffectStateFile(layout).lockServing()
-      }
+      let lock = try EffectStateFile(layout).lockServing()
       defer { lock.unlock() }
       var manner = ClientManner()
       // It starts no owner: without one nothing is carried out.
       (manner.isLasting, manner.hearsAll) = (true, true)
       let places = try StoreClient(surroundings, manner) { log($0) }
-      let server = try EngineError.wrapping { () throws(SystemError) in
-        try EffectServer(places, layout) { log($0) }
+      let server = try EffectServer(places, layout) { log($0) }
+      try EngineError.wrapping { () throws(SystemError) in
+        try LinkedChild.whenInputEnds(server.end)
       }
-      try endWithStandardInput(server.end)
       server.run()
       return 0
     } catch {
@@ -45,18 +43,5 @@ public enum EffectProgram {
     if chdir(Surroundings.home) != 0 { _ = chdir("/") }
     // It is for the owner, if that is a service.
     unsetenv("NOTIFY_SOCKET")
-  }
-
-  private static func endWithStandardInput(
-    _ end: @escaping @Sendable () -> Void
-  ) throws(EngineError) {
-    let thread = try EngineError.wrapping { () throws(SystemError) in
-      try WorkerThread(name: "prefs-stdin") {
-        var byte: UInt8 = 0
-        while read(STDIN_FILENO, &byte, 1) > 0 || errno == EINTR {}
-        end()
-      }
-    }
-    thread.detach()
   }
 }

@@ -5,8 +5,8 @@ import PropertyList
 
 /// Reads the values that a rule is about, as programs read them.
 ///
-/// A key without `*` counts whatever row has it. A pattern with `*` names the keys that the domain's
-/// own rows and its suites have, not what every domain inherits.
+/// A key without `*` counts whatever row has it. A pattern with `*` names keys of the domain's
+/// effective document, not what every domain inherits.
 public struct EffectReader: Sendable {
   private let engine: SearchEngine
 
@@ -21,21 +21,16 @@ public struct EffectReader: Sendable {
       let literal = pattern.literalDomain.map { Set([$0]) }
       let domains = if let literal { literal } else { try engine.domains() }
       for domain in domains where pattern.matches(domain) {
-        for key in try keys(of: domain, pattern) {
+        if let key = pattern.literalKey {
           values[EffectKey(domain, key)] = try engine.resolve(key, in: domain)?.value
+          continue
+        }
+        for (key, value) in try engine.effectiveValues(of: domain) where pattern.matches(key) {
+          values[EffectKey(domain, key)] = value
         }
       }
     }
     return values
-  }
-
-  private func keys(
-    of domain: DomainName, _ pattern: EffectPattern
-  ) throws(EngineError) -> [Key] {
-    if let key = pattern.literalKey { return [key] }
-    var keys = try engine.keys(of: domain)
-    for suite in engine.suites(of: domain) { keys.formUnion(try engine.keys(of: suite)) }
-    return keys.filter { pattern.matches($0) }
   }
 
   /// Whether a change may change the rule's values.
@@ -45,8 +40,8 @@ public struct EffectReader: Sendable {
   }
 
   private func isAbout(_ rule: EffectRule, _ domain: DomainName, _ key: Key?) -> Bool {
-    // Which suites a domain has is a setting, and so are its languages.
-    if domain == .settings { return true }
+    // Which suites a domain has is a setting, and languages have values of other keys.
+    if domain == .settings || key == SearchEngine.languagesKey { return true }
     return rule.patterns.contains { pattern in
       if let key, !pattern.matches(key) { return false }
       if domain == .global || pattern.matches(domain) { return true }

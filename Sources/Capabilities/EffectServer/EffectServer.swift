@@ -19,7 +19,7 @@ import SystemCalls
 /// that of `arrivals`, held for a look.
 public final class EffectServer {
   private struct Kept {
-    let entry: EffectRules.Entry
+    let value: Value
     let rule: EffectRule
     var schedule: EffectSchedule
     var error: String?
@@ -28,7 +28,7 @@ public final class EffectServer {
   /// What the threads leave for the one of `run`.
   private struct Arrivals {
     var changes: [Changeset] = []
-    var ended: [(name: String, values: EffectValues, run: EffectState.Run)] = []
+    var ended: [(name: String, values: EffectValues, problem: String?)] = []
     var isEnding = false
   }
 
@@ -54,15 +54,15 @@ public final class EffectServer {
   public init(
     _ places: any PersistentPlaces & ReportService, _ layout: StoreLayout,
     log: @escaping @Sendable (LogLine) -> Void
-  ) throws(SystemError) {
+  ) throws(EngineError) {
     self.places = places
     engine = SearchEngine(places: places)
     reader = EffectReader(engine)
     (self.layout, self.log) = (layout, log)
     file = EffectStateFile(layout)
-    wakeup = try Wakeup()
+    wakeup = try EngineError.wrapping { () throws(SystemError) in try Wakeup() }
     // Without a place for its state no rule is carried out.
-    try file.update { _ in }
+    try file.update()
     engine.observe(except: nil) { [arrivals, wakeup] notice in
       arrivals.withLock { $0.changes.append(notice.changeset) }
       wakeup.signal()
@@ -85,7 +85,7 @@ public final class EffectServer {
         defer { (arrivals.changes, arrivals.ended) = ([], []) }
         return arrivals
       }
-      for ended in arrived.ended { note(ended.name, ended.values, ended.run) }
+      for ended in arrived.ended { note(ended.name, ended.values, ended.problem) }
       if arrived.isEnding {
         if running == 0 { return }
         wakeup.wait(until: nil)
@@ -121,14 +121,12 @@ public final class EffectServer {
   private func readRules() {
     rereads = nil
     do throws(EngineError) {
-      let entries = try EffectRules.read(places, layout)
+      let (entries, isComplete) = try EffectRules.read(places, layout)
       let names = Set(entries.map(\.name))
       rules = rules.filter { names.contains($0.key) }
       for entry in entries { keep(entry) }
-      guard try EffectRules.areReadable(places) else { return }
-      try EngineError.wrapping { () throws(SystemError) in
-        _ = try file.update { $0.rules = $0.rules.filter { names.contains($0.key) } }
-      }
+      guard isComplete else { return }
+      try file.update { $0.rules = $0.rules.filter { names.contains($0.key) } }
     } catch {
       log("the rules cannot be read: \(error)")
       rereads = Instant.now.advanced(milliseconds: 10_000)
@@ -136,15 +134,16 @@ public final class EffectServer {
   }
 
   private func keep(_ entry: EffectRules.Entry) {
-    let known = rules[entry.name]
-    if let known, known.entry.value == entry.value, entry.rule != nil { return }
     guard let rule = entry.rule else {
       rules[entry.name] = nil
       return log("\(entry.name) is ignored: \(entry.problem ?? "")")
     }
+    let known = rules[entry.name]
+    if known?.value == entry.value { return }
     var schedule = known?.schedule ?? EffectSchedule(delay: rule.delay, now: .now)
-    schedule.replace(delay: rule.delay, now: .now)
-    rules[entry.name] = Kept(entry: entry, rule: rule, schedule: schedule)
+    schedule.delay = rule.delay
+    schedule.hear(.now)
+    rules[entry.name] = Kept(value: entry.value, rule: rule, schedule: schedule)
   }
 
   /// Compares the values of a rule with those of its last success, and carries it out if they are
@@ -154,9 +153,9 @@ public final class EffectServer {
     do throws(EngineError) {
       let values = try reader.values(of: kept.rule)
       // `prefs effects run` changes it too.
-      let state = try EngineError.wrapping { () throws(SystemError) in try file.update { _ in } }
+      let state = try file.update()
       let done = state.rules[name]?.done
-      let digests = EffectValues(name, kept.entry.value, values, key: state.key)
+      let digests = EffectValues(name, kept.value, values, key: state.key)
       let wasSlowed = kept.schedule.isSlowed
       guard rules[name]?.schedule.begins(digests, done: done, now: now) == true else { return }
       rules[name]?.error = nil
@@ -170,28 +169,22 @@ public final class EffectServer {
   }
 
   private func begin(_ job: EffectJob, _ name: String, _ digests: EffectValues) {
+    running += 1
     let isBegun = threads.run { [arrivals, wakeup, file, layout, log] in
-      let (run, unsaved) = job.perform(file, layout, log: log)
+      let (problem, unsaved) = job.perform(file, layout, log: log)
       if let unsaved { log("\(name): the result could not be saved: \(unsaved)") }
-      arrivals.withLock { $0.ended.append((name, digests, run)) }
+      arrivals.withLock { $0.ended.append((name, digests, problem)) }
       wakeup.signal()
     }
-    running += 1
-    guard !isBegun else { return }
-    var run = EffectState.Run()
-    run.problem = "no thread could be started"
-    arrivals.withLock { $0.ended.append((name, digests, run)) }
-    wakeup.signal()
+    if !isBegun { note(name, digests, "no thread could be started") }
   }
 
-  private func note(_ name: String, _ values: EffectValues, _ run: EffectState.Run) {
+  private func note(_ name: String, _ values: EffectValues, _ problem: String?) {
     running -= 1
-    if let problem = run.problem { log("\(name): \(problem)") }
-    // It was removed, or is ignored, since it began.
-    if rules[name] == nil, (try? EffectRules.areReadable(places)) == true {
-      _ = try? file.update { $0.rules[name] = nil }
-    }
-    rules[name]?.schedule.end(values, succeeded: run.problem == nil, now: .now)
+    if let problem { log("\(name): \(problem)") }
+    rules[name]?.schedule.end(values, succeeded: problem == nil, now: .now)
+    // It was removed, or is ignored, since it began: what it has noted is forgotten.
+    if rules[name] == nil { readRules() }
   }
 
   /// Says once which programs keep a rule busy.

@@ -86,7 +86,9 @@ enum INIFile {
     var name = name
     if name.last == UInt8(ascii: "]") {
       guard let start = name.firstIndex(of: UInt8(ascii: "[")),
-        name[(start + 1)...].dropLast().allSatisfy(isLanguagePart)
+        name[(start + 1)...].dropLast().allSatisfy({
+          $0.isLetter || $0.isDigit || "-_.@".utf8.contains($0)
+        })
       else { return false }
       name = name[..<start]
     }
@@ -103,14 +105,6 @@ enum INIFile {
 
   private static func isBlank(_ byte: UInt8) -> Bool {
     byte == 0x20 || (0x09...0x0D).contains(byte)
-  }
-
-  private static func isLanguagePart(_ byte: UInt8) -> Bool {
-    switch byte {
-    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
-    case UInt8(ascii: "0")...UInt8(ascii: "9"): true
-    default: "-_.@".utf8.contains(byte)
-    }
   }
 
   // MARK: - Values

@@ -17,6 +17,7 @@ public struct EffectJob: Sendable {
 
   /// How many of the keys that it was for are kept.
   private static let mostKeys = 3
+  private static let unsaved = "its state cannot be saved"
 
   /// - Parameters:
   ///   - digests: what the rule is carried out for.
@@ -34,97 +35,96 @@ public struct EffectJob: Sendable {
   }
 
   /// Carries out the rule, and notes how that went durably.
-  /// - Returns: how it went. If only the note could not be saved, `problem` is nil, and the second
+  /// - Returns: why it has failed; nil if it has not. If only the note could not be saved, the second
   ///   value says why.
   public func perform(
     _ file: EffectStateFile, _ layout: StoreLayout, log: @Sendable (LogLine) -> Void
-  ) -> (run: EffectState.Run, unsaved: SystemError?) {
-    var run = EffectState.Run()
-    run.keys = changes.prefix(Self.mostKeys).map(\.line)
-    run.count = changes.count
+  ) -> (problem: String?, unsaved: EngineError?) {
     do throws(EffectProblem) {
-      // Until the end of this function.
-      let lock = try Self.stated { () throws(SystemError) in try file.lock(rule: rule.name) }
+      let lock = try EffectProblem.wrapping(Self.unsaved) { () throws(EngineError) in
+        try file.lock(rule: rule.name)
+      }
       defer { lock.unlock() }
-      try write(file, layout, &run)
-      try command(&run, log)
+      return performAlone(file, layout, log)
     } catch {
-      run.problem = error.sentence
+      return (error.sentence, nil)
     }
-    let done = run
-    do throws(SystemError) {
+  }
+
+  private func performAlone(
+    _ file: EffectStateFile, _ layout: StoreLayout, _ log: @Sendable (LogLine) -> Void
+  ) -> (problem: String?, unsaved: EngineError?) {
+    var report: ValueDictionary = [
+      "time": .string(Timestamp.now.text), "count": .integer(WideInteger(Int64(changes.count))),
+      "keys": .array(changes.prefix(Self.mostKeys).map { .string($0.line) }),
+    ]
+    var written: [Digest]?
+    var problem: String?
+    do throws(EffectProblem) {
+      written = try write(file, layout, &report)
+      try command(&report, log)
+    } catch {
+      problem = error.sentence
+      report["problem"] = .string(error.sentence)
+    }
+    do throws(EngineError) {
       try file.update { state in
         var known = state.rules[rule.name] ?? EffectState.Rule()
-        known.last = done
-        if done.problem == nil { known.done = digests }
+        known.last = report
+        known.file = written ?? known.file
+        if problem == nil { known.done = digests }
         state.rules[rule.name] = known
       }
-      return (run, nil)
+      return (problem, nil)
     } catch {
-      return (run, error)
+      return (problem, error)
     }
   }
 
-  private static func stated<Result: ~Copyable>(
-    _ body: () throws(SystemError) -> Result
-  ) throws(EffectProblem) -> Result {
-    do throws(SystemError) {
-      return try body()
-    } catch {
-      throw EffectProblem("its state cannot be saved: \(error)")
-    }
-  }
-
+  /// Writes the file of the rule.
+  /// - Returns: what the file has; nil if the rule writes none.
   private func write(
-    _ file: EffectStateFile, _ layout: StoreLayout, _ run: inout EffectState.Run
-  ) throws(EffectProblem) {
+    _ file: EffectStateFile, _ layout: StoreLayout, _ report: inout ValueDictionary
+  ) throws(EffectProblem) -> [Digest]? {
     let writer = EffectWriter(layout)
-    guard let path = writer.path(of: rule) else { return }
-    var entries: ValueDictionary = [:]
-    for (name, value) in values.sorted(by: { $0.key < $1.key }) { entries[name.key] = value }
-    let bytes = EffectiveDocument.bytes(of: entries, as: rule.form)
+    guard let path = writer.path(of: rule) else { return nil }
+    let entries = values.sorted { $0.key < $1.key }.map { (key: $0.key.key, value: $0.value) }
+    let bytes = EffectiveDocument.bytes(of: ValueDictionary(entries), as: rule.form)
     let target = try writer.target(path)
-    let state = try Self.stated { () throws(SystemError) in try file.update { _ in } }
-    let known = state.rules[rule.name]
+    func note(_ body: (inout EffectState) -> Void) throws(EffectProblem) -> EffectState {
+      try EffectProblem.wrapping(Self.unsaved) { () throws(EngineError) in try file.update(body) }
+    }
+    let state = try note { _ in }
+    let known = state.rules[rule.name] ?? EffectState.Rule()
     if !isOver {
-      let written = known?.path == target.path ? known?.file ?? [] : []
+      let written = known.path == target.path ? known.file : []
       try writer.check(target, bytes, rule: rule.name, known: written, key: state.key)
     }
-    // Saved before and after: after a crash in between, the file is one of the two.
+    // After a crash the file may be the old one or the new one.
     let new = Digest(of: bytes, key: state.key)
     let old = target.present.map { [Digest(of: $0, key: state.key)] } ?? []
-    try note(old + [new], target.path, file)
-    try writer.write(bytes, to: target)
-    try note([new], target.path, file)
-    run.file = path
-  }
-
-  private func note(
-    _ digests: [Digest], _ path: String, _ file: EffectStateFile
-  ) throws(EffectProblem) {
-    _ = try Self.stated { () throws(SystemError) in
-      try file.update { state in
-        var known = state.rules[rule.name] ?? EffectState.Rule()
-        (known.file, known.path) = (digests, path)
-        state.rules[rule.name] = known
-      }
+    _ = try note { state in
+      state.rules[rule.name, default: EffectState.Rule()].file = old + [new]
+      state.rules[rule.name]?.path = target.path
     }
+    try writer.write(bytes, to: target)
+    report["file"] = .string(path)
+    return [new]
   }
 
   private func command(
-    _ run: inout EffectState.Run, _ log: @Sendable (LogLine) -> Void
+    _ report: inout ValueDictionary, _ log: @Sendable (LogLine) -> Void
   ) throws(EffectProblem) {
     guard let command = rule.command else { return }
     let input = EffectInput(changes, values)
     let variables = ["PREFS_EFFECT=\(rule.name)", "PREFS_CHANGED=\(input.lines)"]
-    let outcome: EffectRunner.Outcome
-    do throws(SystemError) {
-      outcome = try EffectRunner.run(
+    let outcome = try EffectProblem.wrapping("the command could not be started") {
+      () throws(SystemError) in
+      try EffectRunner.run(
         command, input: input.document, variables: variables, timeout: rule.timeout)
-    } catch {
-      throw EffectProblem("the command could not be started: \(error)")
     }
-    (run.end, run.milliseconds) = (outcome.end, outcome.milliseconds)
+    report["end"] = .string(outcome.end)
+    report["milliseconds"] = .integer(WideInteger(outcome.milliseconds))
     let text = String(decoding: outcome.output, as: UTF8.self)
     for line in text.split(separator: "\n") { log(.notice("\(rule.name): \(line)")) }
     if outcome.status != 0 { throw EffectProblem("the command failed: \(outcome.end)") }

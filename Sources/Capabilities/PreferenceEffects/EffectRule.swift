@@ -8,6 +8,17 @@ public struct EffectProblem: Error, Equatable, Sendable {
   public let sentence: String
 
   package init(_ sentence: String) { self.sentence = sentence }
+
+  /// Runs the body, and turns an error that it throws into a problem that begins with the text.
+  static func wrapping<Result: ~Copyable, Failure>(
+    _ text: String, _ body: () throws(Failure) -> Result
+  ) throws(EffectProblem) -> Result {
+    do {
+      return try body()
+    } catch {
+      throw EffectProblem("\(text): \(error)")
+    }
+  }
 }
 
 /// What happens when values change: one key of the domain `prefsfs.effects`, whose value is a
@@ -16,20 +27,12 @@ public struct EffectRule: Equatable, Sendable {
   /// The domain of the rules.
   public static let domain = DomainName.effects
 
-  /// A command.
-  public enum Command: Equatable, Sendable {
-    /// A line for `/bin/sh -c`.
-    case shell(String)
-    /// A program and its arguments.
-    case words([String])
-  }
-
   /// The name: the key.
   public let name: String
   /// The keys that the rule is about.
   public let patterns: [EffectPattern]
-  /// What is run; nil means nothing.
-  public private(set) var command: Command?
+  /// The program that is run, and its arguments; nil means nothing is. A line is one for `/bin/sh`.
+  public private(set) var command: [String]?
   /// The path that is written, absolute or beginning with `~/`; nil if nothing is.
   public private(set) var path: String?
   /// The form of what is written.
@@ -61,37 +64,31 @@ public struct EffectRule: Equatable, Sendable {
   }
 
   private static func patterns(_ value: Value?) throws(EffectProblem) -> [EffectPattern] {
-    var texts: [String?] = []
-    switch value {
-    case .string(let text)?: texts = [text]
-    case .array(let items)?: texts = items.map(\.string)
-    default: break
-    }
-    guard !texts.isEmpty else {
+    let items = if case .array(let items)? = value { items } else { value.map { [$0] } ?? [] }
+    let texts = items.compactMap(\.string)
+    guard !texts.isEmpty, texts.count == items.count else {
       throw EffectProblem("Keys must be an array of patterns, as in com.example.editor/*")
     }
     return try texts.map { text throws(EffectProblem) in
-      guard let text, let pattern = EffectPattern(text) else {
-        throw EffectProblem("Keys: \(text ?? "an element") is not of the form DOMAIN/KEY")
+      guard let pattern = EffectPattern(text) else {
+        throw EffectProblem("Keys: \(text) is not of the form DOMAIN/KEY")
       }
       return pattern
     }
   }
 
-  private static func command(_ value: Value) throws(EffectProblem) -> Command {
-    let command: Command
+  private static func command(_ value: Value) throws(EffectProblem) -> [String] {
+    let words: [String]
     switch value {
-    case .string(let line): command = .shell(line)
-    case .array(let items): command = .words(items.map { $0.string ?? "" })
+    case .string(let line): words = line.isEmpty ? [] : ["/bin/sh", "-c", line]
+    case .array(let items) where items.allSatisfy { $0.kind == .string }:
+      words = items.compactMap(\.string)
     default: throw EffectProblem("Run must be a string or an array of strings")
     }
-    let words = if case .words(let words) = command { words } else { [value.string ?? ""] }
-    guard let first = words.first, !first.isEmpty, !words.contains(where: { $0.utf8.contains(0) })
-    else { throw EffectProblem("Run must name a program, and have no NUL") }
-    if case .array(let items) = value, !items.allSatisfy({ $0.kind == .string }) {
-      throw EffectProblem("Run must be a string or an array of strings")
+    guard words.first?.isEmpty == false, !words.contains(where: { $0.utf8.contains(0) }) else {
+      throw EffectProblem("Run must name a program, and have no NUL")
     }
-    return command
+    return words
   }
 
   private mutating func readFile(_ write: Value?, _ form: Value?) throws(EffectProblem) {
@@ -115,16 +112,15 @@ public struct EffectRule: Equatable, Sendable {
   private static func seconds(
     _ name: String, _ value: Value?, _ range: ClosedRange<Double>
   ) throws(EffectProblem) -> Double? {
+    guard let value else { return nil }
     let number: Double? =
       switch value {
-      case nil: nil
-      case .integer(let number)?: number.double
-      case .real(let number)?: number
-      case .single(let number)?: Double(number)
-      default: Double.nan
+      case .integer(let number): number.double
+      case .real(let number): number
+      case .single(let number): Double(number)
+      default: nil
       }
-    guard let number else { return nil }
-    if range.contains(number) { return number }
+    if let number, range.contains(number) { return number }
     throw EffectProblem(
       "\(name) must be a number of seconds from \(range.lowerBound) to \(range.upperBound)")
   }

@@ -17,6 +17,16 @@ public enum EffectRules {
     public let rule: EffectRule?
     /// Why it does not count.
     public let problem: String?
+
+    fileprivate init(_ name: String, _ place: Place, _ value: Value, _ objection: String?) {
+      (self.name, self.place, self.value) = (name, place, value)
+      do throws(EffectProblem) {
+        if let objection { throw EffectProblem(objection) }
+        (rule, problem) = (try EffectRule(name, value), nil)
+      } catch {
+        (rule, problem) = (nil, error.sentence)
+      }
+    }
   }
 
   /// Where rules are read. They run commands, so they are inherited from no other domain, and what
@@ -30,66 +40,31 @@ public enum EffectRules {
     changeset.concerns { $0.domain == EffectRule.domain && locations.contains($0) }
   }
 
-  /// Whether there is a rule that counts. Waits for disks.
-  public static func areThere(
-    _ places: some StoredPlaces, _ layout: StoreLayout
-  ) throws(EngineError) -> Bool {
-    for location in locations where try !names(at: location, places).isEmpty {
-      return try read(places, layout).contains { $0.rule != nil }
-    }
-    return false
-  }
-
   /// Reads all rules, by name; of several of one name the first place's counts. A list that cannot
   /// be read has none, unless it may force some. Waits for disks.
+  /// - Returns: the rules, and whether all lists could be read: only then is a rule gone that is not
+  ///   among them.
   public static func read(
     _ places: some StoredPlaces, _ layout: StoreLayout
-  ) throws(EngineError) -> [Entry] {
+  ) throws(EngineError) -> (entries: [Entry], isComplete: Bool) {
     var entries: [String: Entry] = [:]
+    var isComplete = true
     let general = layout.isUsersOwn ? nil : "rules count only in the user's own store"
     for location in locations {
-      for key in try names(at: location, places) where entries[key.string] == nil {
+      var names: [Key] = []
+      do throws(EngineError) {
+        names = try places.keys(at: location)
+      } catch  where error.reason == .unreadable && !location.place.isForced {
+        isComplete = false
+      }
+      for key in names where entries[key.string] == nil {
         guard let stored = try places.find(key, at: location) else { continue }
         let objection = general ?? objection(to: stored, at: location, layout)
-        entries[key.string] = entry(key.string, location.place, stored.value, objection)
+        entries[key.string] = Entry(key.string, location.place, stored.value, objection)
       }
     }
-    return entries.values.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
-  }
-
-  /// Whether all lists of rules can be read. A rule that `read` does not have is gone only then.
-  /// Waits for disks.
-  public static func areReadable(_ places: some StoredPlaces) throws(EngineError) -> Bool {
-    for location in locations {
-      do throws(EngineError) {
-        _ = try places.keys(at: location)
-      } catch  where error.reason == .unreadable {
-        return false
-      }
-    }
-    return true
-  }
-
-  private static func names(
-    at location: Location, _ places: some StoredPlaces
-  ) throws(EngineError) -> [Key] {
-    do throws(EngineError) {
-      return try places.keys(at: location)
-    } catch  where error.reason == .unreadable && !location.place.isForced {
-      return []
-    }
-  }
-
-  private static func entry(
-    _ name: String, _ place: Place, _ value: Value, _ objection: String?
-  ) -> Entry {
-    do throws(EffectProblem) {
-      if let objection { throw EffectProblem(objection) }
-      let rule = try EffectRule(name, value)
-      return Entry(name: name, place: place, value: value, rule: rule, problem: nil)
-    } catch {
-      return Entry(name: name, place: place, value: value, rule: nil, problem: error.sentence)
-    }
+    let sorted = entries.values.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }
+    return (sorted, isComplete)
   }
 
   /// Why the value may be somebody else's: root with a user's HOME runs none of that user's rules.

@@ -27,15 +27,15 @@ public enum EffectRunner {
   /// Milliseconds between SIGTERM and SIGKILL.
   private static let grace: Int64 = 5000
 
-  /// Runs a command. What processes that it has left write later is read by a thread of its own, or
-  /// they would end at it.
+  /// Runs a program with its arguments. What processes that it has left write later is read by a
+  /// thread of its own, or they would end at it.
   public static func run(
-    _ command: EffectRule.Command, input: [UInt8], variables: [String], timeout: Double
+    _ words: [String], input: [UInt8], variables: [String], timeout: Double
   ) throws(SystemError) -> Outcome {
     let began = Instant.now
     let ends = try Descriptor.pipe()
     let reading = Descriptor(owning: ends.reading)
-    let process = try start(command, input, Descriptor(owning: ends.writing), variables)
+    let process = try start(words, input, Descriptor(owning: ends.writing), variables)
     let ending = try Child.endDescriptor(of: process)
     _ = fcntl(reading.number, F_SETFL, O_NONBLOCK)
     var outcome = Outcome(status: nil, end: "")
@@ -53,21 +53,19 @@ public enum EffectRunner {
       (isLate, deadline) = (true, Instant.now.advanced(milliseconds: grace))
     }
     while isOpen, hasMore(reading.number) { isOpen = read(reading.number, &outcome.output) }
-    note(wait(process), isLate: isLate, process, in: &outcome)
+    // What is left of a command that came too late goes with it.
+    if isLate { kill(-process, SIGKILL) }
+    let (status, signal) = Child.waitForEnd(of: process)
+    let end = status.map { "status \($0)" } ?? "signal \(signal)"
+    (outcome.status, outcome.end) = isLate ? (nil, "timeout, \(end)") : (status, end)
     outcome.milliseconds = Instant.now.nanoseconds(after: began) / 1_000_000
     if isOpen { drain(reading) }
     return outcome
   }
 
   private static func start(
-    _ command: EffectRule.Command, _ input: [UInt8], _ writing: consuming Descriptor,
-    _ variables: [String]
+    _ words: [String], _ input: [UInt8], _ writing: consuming Descriptor, _ variables: [String]
   ) throws(SystemError) -> pid_t {
-    let words =
-      switch command {
-      case .shell(let line): ["/bin/sh", "-c", line]
-      case .words(let words): words
-      }
     let file = try Descriptor.inMemory("prefs-effect")
     try file.write(input)
     lseek(file.number, 0, SEEK_SET)
@@ -91,23 +89,6 @@ public enum EffectRunner {
     return count > 0
   }
 
-  private static func wait(_ process: pid_t) -> Int32 {
-    var status: Int32 = 0
-    while waitpid(process, &status, 0) < 0, errno == EINTR {}
-    return status
-  }
-
-  private static func note(
-    _ status: Int32, isLate: Bool, _ process: pid_t, in outcome: inout Outcome
-  ) {
-    // What is left of a command that came too late goes with it.
-    if isLate { kill(-process, SIGKILL) }
-    let signal = status & 0x7F
-    if signal == 0, !isLate { outcome.status = status >> 8 & 0xFF }
-    let end = signal == 0 ? "status \(status >> 8 & 0xFF)" : "signal \(signal)"
-    outcome.end = isLate ? "timeout, \(end)" : end
-  }
-
   /// The threads that read what processes write that commands have left behind.
   private static let drains = BlockingThreads(name: "prefs-drain", most: 16, mostWaiting: 0)
 
@@ -115,13 +96,9 @@ public enum EffectRunner {
     let shared = SharedDescriptor(reading)
     // Where there are too many, the pipe is closed.
     _ = drains.run {
+      _ = fcntl(shared.value.number, F_SETFL, 0)
       var rest = [UInt8](repeating: 0, count: mostOutput)
-      var isOpen = true
-      while isOpen {
-        var entry = pollfd(fd: shared.value.number, events: Int16(POLLIN), revents: 0)
-        _ = poll(&entry, 1, -1)
-        isOpen = read(shared.value.number, &rest)
-      }
+      while read(shared.value.number, &rest) {}
     }
   }
 }

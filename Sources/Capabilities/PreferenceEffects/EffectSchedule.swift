@@ -11,7 +11,8 @@ import SystemCalls
 ///
 /// Not thread-safe.
 public struct EffectSchedule: Sendable {
-  private var delay: Double
+  /// Seconds without a further change before the rule is looked at.
+  public var delay: Double
   private var firstHeard: Instant?
   private var lastHeard: Instant?
   private var failures = 0
@@ -44,22 +45,13 @@ public struct EffectSchedule: Sendable {
     lastHeard = now
   }
 
-  /// Changes the delay of a rule that has changed.
-  public mutating func replace(delay: Double, now: Instant) {
-    self.delay = delay
-    hear(now)
-  }
-
   /// When the rule is looked at next; nil if not before something is heard, or it has ended.
   public var due: Instant? {
     if isRunning { return nil }
-    var moments: [Instant] = []
-    if let firstHeard, let lastHeard {
-      moments.append(
-        min(lastHeard.advanced(seconds: delay), firstHeard.advanced(seconds: 10 * delay)))
-    }
-    if let retry { moments.append(retry) }
-    guard let first = moments.min() else { return nil }
+    let moments = [
+      lastHeard?.advanced(seconds: delay), firstHeard?.advanced(seconds: 10 * delay), retry,
+    ]
+    guard let first = moments.compactMap({ $0 }).min() else { return nil }
     guard isSlowed, let begin = starts.last else { return first }
     return max(first, begin.advanced(milliseconds: Self.minute))
   }

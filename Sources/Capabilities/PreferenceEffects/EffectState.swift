@@ -5,27 +5,6 @@ import SystemCalls
 /// What is known of the rules of a store on one machine: for which values each was last carried
 /// out, and how that ended. Values are kept as keyed digests alone.
 public struct EffectState: Equatable, Sendable {
-  /// How a rule was carried out the last time.
-  public struct Run: Equatable, Sendable {
-    /// When it began.
-    public var time = Timestamp(nanoseconds: 0)
-    /// How long the command took.
-    public var milliseconds: Int64 = 0
-    /// How the command ended, e.g. `status 0`; nil if none was run.
-    public var end: String?
-    /// The file that was written, or was as it should be already; nil means none.
-    public var file: String?
-    /// Why it has failed; nil if it has not.
-    public var problem: String?
-    /// The first keys that it was for, as lines.
-    public var keys: [String] = []
-    /// How many keys it was for.
-    public var count = 0
-
-    /// Creates a run that has just begun.
-    public init(time: Timestamp = .now) { self.time = time }
-  }
-
   /// What is known of a rule.
   public struct Rule: Equatable, Sendable {
     /// The values of the last success; nil if there was none.
@@ -34,8 +13,8 @@ public struct EffectState: Equatable, Sendable {
     public var file: [Digest] = []
     /// The path of that file.
     public var path = ""
-    /// The last time; nil if it was never carried out.
-    public var last: Run?
+    /// How it was carried out the last time, as `EffectReport` has it; empty if it never was.
+    public var last: ValueDictionary = [:]
 
     /// Creates what is known of a new rule.
     public init() {}
@@ -61,10 +40,7 @@ public struct EffectState: Equatable, Sendable {
       let rules = root["Rules"]?.dictionary
     else { return nil }
     self.key = key
-    for (name, value) in rules {
-      guard let rule = Rule(value) else { return nil }
-      self.rules[name.string] = rule
-    }
+    for (name, value) in rules { self.rules[name.string] = value.dictionary.map(Rule.init) }
   }
 
   /// The state as a file.
@@ -83,31 +59,25 @@ extension Digest {
     guard case .data(let bytes) = value else { return nil }
     self.init(bytes)
   }
-
-  init(low: UInt64, high: UInt64) { (self.low, self.high) = (low, high) }
 }
 
 extension EffectState.Rule {
-  fileprivate init?(_ value: Value) {
-    guard let entries = value.dictionary else { return nil }
-    if let rule = entries["Rule"] {
-      guard let digest = Digest(value: rule), let domains = entries["Values"]?.dictionary else {
-        return nil
-      }
+  /// What is damaged counts as missing: then the rule is carried out again.
+  fileprivate init(_ entries: ValueDictionary) {
+    if let rule = entries["Rule"].flatMap(Digest.init(value:)) {
       var values: [EffectKey: Digest] = [:]
-      for (domain, keys) in domains {
+      for (domain, keys) in entries["Values"]?.dictionary ?? [:] {
         for (key, value) in keys.dictionary ?? [:] {
-          guard let digest = Digest(value: value) else { return nil }
-          values[EffectKey(DomainName(domain.string), key)] = digest
+          values[EffectKey(DomainName(domain.string), key)] = Digest(value: value)
         }
       }
-      done = EffectValues(rule: digest, values: values)
+      done = EffectValues(rule: rule, values: values)
     }
     if case .array(let digests)? = entries["File"] {
       file = digests.compactMap(Digest.init(value:))
     }
     path = entries["Path"]?.string ?? ""
-    last = entries["Last"]?.dictionary.map(EffectState.Run.init)
+    last = entries["Run"]?.dictionary ?? [:]
   }
 
   fileprivate var value: Value {
@@ -122,30 +92,7 @@ extension EffectState.Rule {
       entries["Values"] = .dictionary(
         ValueDictionary(domains.map { (key: $0.key.key, value: .dictionary($0.value)) }))
     }
-    entries["Last"] = last.map { .dictionary($0.values) }
+    entries["Run"] = .dictionary(last)
     return .dictionary(entries)
-  }
-}
-
-extension EffectState.Run {
-  fileprivate init(_ entries: ValueDictionary) {
-    func number(_ key: Key) -> Int64 { entries[key]?.signed ?? 0 }
-    self.init(time: Timestamp(nanoseconds: number("Time")))
-    milliseconds = number("Milliseconds")
-    (end, file) = (entries["End"]?.string, entries["File"]?.string)
-    problem = entries["Problem"]?.string
-    (keys, count) = (entries["Keys"]?.strings ?? [], Int(clamping: number("Count")))
-  }
-
-  fileprivate var values: ValueDictionary {
-    var entries: ValueDictionary = [
-      "Time": .integer(WideInteger(time.nanoseconds)),
-      "Milliseconds": .integer(WideInteger(milliseconds)),
-      "Keys": .array(keys.map { .string($0) }), "Count": .integer(WideInteger(Int64(count))),
-    ]
-    entries["End"] = end.map { .string($0) }
-    entries["File"] = file.map { .string($0) }
-    entries["Problem"] = problem.map { .string($0) }
-    return entries
   }
 }

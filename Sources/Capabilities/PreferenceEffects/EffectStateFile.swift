@@ -1,4 +1,5 @@
 import Glibc
+import PreferenceModel
 import PropertyList
 import StoreAccess
 import SystemCalls
@@ -30,37 +31,44 @@ public struct EffectStateFile: Sendable {
   private var path: String { directory + "/state" }
 
   /// What the file says; nil means nothing. Throws where it cannot be read.
-  public func read() throws(SystemError) -> EffectState? {
-    let bytes = try Files.regularContents(path, limit: Self.largest)
+  public func read() throws(EngineError) -> EffectState? {
+    let bytes = try EngineError.wrapping { () throws(SystemError) in
+      try Files.regularContents(path, limit: Self.largest)
+    }
     return bytes.flatMap { EffectState($0, host: host) }
   }
 
   /// Changes the state, and saves it durably if that has changed something, or there was none.
   @discardableResult
-  public func update(_ body: (inout EffectState) -> Void) throws(SystemError) -> EffectState {
+  public func update(
+    _ body: (inout EffectState) -> Void = { _ in }
+  ) throws(EngineError) -> EffectState {
     let lock = try lock("state.lock")
     defer { lock.unlock() }
     let old = try read()
     var state = old ?? EffectState()
     body(&state)
-    if state != old {
+    if state == old { return state }
+    try EngineError.wrapping { () throws(SystemError) in
       try Files.replaceDurably(path, with: state.bytes(host: host), by: path + ".new")
     }
     return state
   }
 
   /// Takes the lock with which one process at a time carries out rules by itself. Waits.
-  public func lockServing() throws(SystemError) -> Descriptor { try lock("serving.lock") }
+  public func lockServing() throws(EngineError) -> Descriptor { try lock("serving.lock") }
 
   /// Takes the lock with which one process at a time carries out the rule. Waits.
-  public func lock(rule name: String) throws(SystemError) -> Descriptor {
+  public func lock(rule name: String) throws(EngineError) -> Descriptor {
     try lock("rule-\(StableHash.text(of: name.utf8)).lock")
   }
 
-  private func lock(_ name: String) throws(SystemError) -> Descriptor {
-    try Files.makeDirectories(directory, mode: 0o700)
-    let file = try Descriptor(opening: "\(directory)/\(name)", O_RDWR | O_CREAT)
-    _ = try file.lockExclusively(waiting: true)
-    return file
+  private func lock(_ name: String) throws(EngineError) -> Descriptor {
+    try EngineError.wrapping { () throws(SystemError) in
+      try Files.makeDirectories(directory, mode: 0o700)
+      let file = try Descriptor(opening: "\(directory)/\(name)", O_RDWR | O_CREAT)
+      _ = try file.lockExclusively(waiting: true)
+      return file
+    }
   }
 }

@@ -82,9 +82,7 @@ public struct EffectInput: Sendable {
     let domains = parts.map {
       "  \(Document.lineOfJSON(.string($0.domain.string))): {\n    \($0.text)\n  }"
     }
-    document =
-      domains.isEmpty
-      ? Document.json([:]) : Array(("{\n" + domains.joined(separator: ",\n") + "\n}\n").utf8)
+    document = Array(("{\n" + domains.joined(separator: ",\n") + "\n}\n").utf8)
     self.lines = lines
   }
 }

@@ -42,10 +42,8 @@ public struct EffectWriter: Sendable {
       guard Files.isDirectory(directory) else {
         throw problem(path, "there is no directory \(directory)")
       }
-      if let objection = EffectTrust.objection(toDirectory: directory) {
-        throw problem(path, objection)
-      }
-      if let objection = objection(to: target) { throw problem(path, objection) }
+      let objection = EffectTrust.objection(toDirectory: directory) ?? objection(to: target)
+      if let objection { throw problem(path, objection) }
       guard let status = try Files.status(target) else {
         return Target(path: target, present: nil, status: nil)
       }
@@ -68,26 +66,17 @@ public struct EffectWriter: Sendable {
     EffectProblem("\(path) is not written: \(reason)")
   }
 
-  /// The path that a final link of the user's leads to, which need not be there; else the path with
-  /// the links above it followed.
+  /// The path with links followed; a final one, which must be the user's, may lead to a file that is
+  /// not there yet.
   private func resolved(_ path: String) throws -> String {
-    guard let status = try Files.linkStatus(path), status.st_mode & S_IFMT == S_IFLNK else {
-      return Self.inRealDirectory(path)
-    }
-    guard status.st_uid == geteuid() else {
+    guard let link = Files.linkTarget(path) else { return Files.canonicalPath(path) }
+    guard try Files.linkStatus(path)?.st_uid == geteuid() else {
       throw problem(path, "the link belongs to a different user")
     }
-    if let real = Files.realPath(path) { return real }
-    let link = Files.linkTarget(path) ?? ""
-    let end = link.hasPrefix("/") ? link : Files.parent(of: path) + "/" + link
-    guard try Files.linkStatus(end) == nil else { throw problem(path, "its links lead nowhere") }
-    return Self.inRealDirectory(end)
-  }
-
-  private static func inRealDirectory(_ path: String) -> String {
-    let directory = Files.canonicalPath(Files.parent(of: path))
-    let name = path.split(separator: "/").last.map(String.init) ?? ""
-    return (directory == "/" ? "" : directory) + "/" + name
+    let end = Files.canonicalPath(
+      link.hasPrefix("/") ? link : Files.parent(of: path) + "/" + link)
+    if Files.linkTarget(end) != nil { throw problem(path, "its links lead nowhere") }
+    return end
   }
 
   /// Why a rule must not write there: what prefsfs itself keeps or shows would change.

@@ -2,7 +2,9 @@
 /// hashed, or find two inputs with the same hash.
 public struct Digest: Hashable, Sendable {
   let low, high: UInt64
+}
 
+extension Digest {
   /// The 16 bytes.
   package var bytes: [UInt8] {
     [low, high].flatMap { word in (0..<8).map { UInt8(truncatingIfNeeded: word >> (8 * $0)) } }
@@ -10,71 +12,56 @@ public struct Digest: Hashable, Sendable {
 
   /// Creates a digest from its 16 bytes; nil for another number of bytes.
   package init?(_ bytes: [UInt8]) {
-    guard bytes.count == 16 else { return nil }
-    low = Self.word(bytes, 0)
-    high = Self.word(bytes, 8)
+    if bytes.count != 16 { return nil }
+    self.init(low: Self.word(bytes, 0), high: Self.word(bytes, 8))
   }
 
   /// The little-endian number at the offset. Missing bytes are zero.
   private static func word(_ bytes: [UInt8], _ offset: Int) -> UInt64 {
-    var word: UInt64 = 0
-    for index in 0..<8 where offset + index < bytes.count {
-      word |= UInt64(bytes[offset + index]) << (8 * index)
-    }
-    return word
+    bytes[offset...].prefix(8).reversed().reduce(0) { $0 << 8 | UInt64($1) }
   }
 
   /// Hashes the bytes.
   /// - Parameter key: 16 bytes.
   package init(of bytes: [UInt8], key: Digest) {
-    var state = State(key)
-    let whole = bytes.count / 8 * 8
-    for offset in stride(from: 0, to: whole, by: 8) { state.absorb(Self.word(bytes, offset)) }
+    var v0 = 0x736F_6D65_7073_6575 ^ key.low
+    var v1 = 0x646F_7261_6E64_6F6D ^ key.high ^ 0xEE
+    var v2 = 0x6C79_6765_6E65_7261 ^ key.low
+    var v3 = 0x7465_6462_7974_6573 ^ key.high
+    func turn(_ word: inout UInt64, _ count: UInt64) { word = word << count | word >> (64 - count) }
+    func mix(_ times: Int) {
+      for _ in 0..<times {
+        v0 &+= v1
+        v2 &+= v3
+        turn(&v1, 13)
+        turn(&v3, 16)
+        v1 ^= v0
+        v3 ^= v2
+        turn(&v0, 32)
+        v2 &+= v1
+        v0 &+= v3
+        turn(&v1, 17)
+        turn(&v3, 21)
+        v1 ^= v2
+        v3 ^= v0
+        turn(&v2, 32)
+      }
+    }
+    // The last word has what is left, and the number of bytes.
     let length = UInt64(truncatingIfNeeded: bytes.count) << 56
-    state.absorb(Self.word(Array(bytes[whole...]), 0) | length)
-    state.v2 ^= 0xEE
-    low = state.finish()
-    state.v1 ^= 0xDD
-    high = state.finish()
-  }
-
-  private struct State {
-    var v0, v1, v2, v3: UInt64
-
-    init(_ key: Digest) {
-      v0 = 0x736F_6D65_7073_6575 ^ key.low
-      v1 = 0x646F_7261_6E64_6F6D ^ key.high ^ 0xEE
-      v2 = 0x6C79_6765_6E65_7261 ^ key.low
-      v3 = 0x7465_6462_7974_6573 ^ key.high
-    }
-
-    private static func rotated(_ word: UInt64, _ count: UInt64) -> UInt64 {
-      word << count | word >> (64 - count)
-    }
-
-    private mutating func mix() {
-      v0 &+= v1
-      v1 = Self.rotated(v1, 13) ^ v0
-      v0 = Self.rotated(v0, 32)
-      v2 &+= v3
-      v3 = Self.rotated(v3, 16) ^ v2
-      v0 &+= v3
-      v3 = Self.rotated(v3, 21) ^ v0
-      v2 &+= v1
-      v1 = Self.rotated(v1, 17) ^ v2
-      v2 = Self.rotated(v2, 32)
-    }
-
-    mutating func absorb(_ word: UInt64) {
+    for offset in stride(from: 0, through: bytes.count, by: 8) {
+      let word = Self.word(bytes, offset) | (bytes.count - offset < 8 ? length : 0)
       v3 ^= word
-      mix()
-      mix()
+      mix(2)
       v0 ^= word
     }
-
-    mutating func finish() -> UInt64 {
-      for _ in 0..<4 { mix() }
+    func finish() -> UInt64 {
+      mix(4)
       return v0 ^ v1 ^ v2 ^ v3
     }
+    v2 ^= 0xEE
+    let low = finish()
+    v1 ^= 0xDD
+    self.init(low: low, high: finish())
   }
 }

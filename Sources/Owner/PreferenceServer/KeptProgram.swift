@@ -64,7 +64,7 @@ struct KeptProgram: Sendable {
       isConcerned: { EffectRules.areChanged(by: $0) },
       isWanted: { () throws(EngineError) in
         if places.isReadOnly { return false }
-        return try EffectRules.areThere(places, layout)
+        return try EffectRules.read(places, layout).entries.contains { $0.rule != nil }
       })
   }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import PreferenceModel
 import PropertyList
 import StoreAccess
 import Support
@@ -27,10 +28,7 @@ import Testing
         var rule = EffectState.Rule()
         rule.done = EffectValues("r", 1, [EffectKey("d", "K"): 2], key: state.key)
         (rule.file, rule.path) = ([Digest(of: [1], key: state.key)], "/x")
-        var run = EffectState.Run(time: Timestamp(nanoseconds: 1_764_342_000_000_000_000))
-        (run.end, run.file, run.problem) = ("status 1", "/x", "it failed")
-        (run.keys, run.count, run.milliseconds) = (["d K"], 7, 31)
-        rule.last = run
+        rule.last = ["end": "status 1", "keys": ["d K"], "count": 7, "milliseconds": 31]
         state.rules["r"] = rule
         state.rules["new"] = EffectState.Rule()
       }
@@ -44,7 +42,7 @@ import Testing
         #expect(EffectState(Array(bytes.prefix(count)), host: "HOST") == nil)
       }
       try Data("garbage".utf8).write(to: URL(fileURLWithPath: directory + "/state"))
-      let fresh = try file.update { _ in }
+      let fresh = try file.update()
       #expect(fresh.rules.isEmpty && fresh.key != saved.key)
     }
   }
@@ -56,7 +54,7 @@ import Testing
       let saved = try file.update { $0.rules["a"] = EffectState.Rule() }
       for call in ["write", "fsync", "rename"] {
         _ = Interposition.with({ $0.name == call ? .fail(.noSpace) : .proceed }) {
-          #expect(throws: SystemError.self) {
+          #expect(throws: EngineError.self) {
             try file.update { $0.rules["b"] = EffectState.Rule() }
           }
         }
@@ -122,9 +120,9 @@ import Testing
         ln -s gone/x dead; mkdir open/inner; mkdir -p ../state/prefsfs/store
         """)
       for path in [
-        "home/open/f", "home/open/inner/f", "home/sticky/f", "home/none/f", "home/dir", "home/pipe",
-        "home/dead", "config/com.example.plist", "config/ByHost/f", "system/f", "system/managed/f",
-        "state/prefsfs/store/f", "state/prefsfs/f",
+        "home/open/f", "home/open/inner/f", "home/sticky/f", "home/none/f",
+        "home/dir", "home/pipe", "home/dead", "config/com.example.plist", "config/ByHost/f",
+        "system/f", "system/managed/f", "state/prefsfs/store/f", "state/prefsfs/f",
       ] {
         #expect(throws: EffectProblem.self, "\(path)") {
           try writer.target("\(sandbox.root)/\(path)")
@@ -155,40 +153,40 @@ import Testing
   // MARK: - Commands
 
   private func run(
-    _ command: EffectRule.Command, _ input: String = "", timeout: Double = 10
+    _ line: String, _ input: String = "", words: [String]? = nil, timeout: Double = 10
   ) throws -> EffectRunner.Outcome {
     try EffectRunner.run(
-      command, input: Array(input.utf8), variables: ["PREFS_EFFECT=r", "PREFS_CHANGED=d K\n"],
-      timeout: timeout)
+      words ?? ["/bin/sh", "-c", line], input: Array(input.utf8),
+      variables: ["PREFS_EFFECT=r", "PREFS_CHANGED=d K\n"], timeout: timeout)
   }
 
   @Test("a command gets input, variables, and no descriptor but the standard streams")
   func command() throws {
     let line =
       "cat; echo \"$PREFS_EFFECT $PREFS_CHANGED\" >&2; ls /proc/self/fd | tr '\\n' ' '; exit 3"
-    let outcome = try run(.shell(line), "input\n")
+    let outcome = try run(line, "input\n")
     #expect(String(decoding: outcome.output, as: UTF8.self) == "input\nr d K\n\n0 1 2 3 ")
     #expect(outcome.status == 3 && outcome.end == "status 3")
-    #expect(try run(.words(["printf", "%s", "$HOME"])).output == Array("$HOME".utf8))
-    #expect(throws: SystemError.self) { try run(.words(["/no/such/program"])) }
+    #expect(try run("", words: ["printf", "%s", "$HOME"]).output == Array("$HOME".utf8))
+    #expect(throws: SystemError.self) { try run("", words: ["/no/such/program"]) }
     // Nobody waits for a command that reads nothing.
-    #expect(try run(.shell("exit 0"), String(repeating: "x", count: 1 << 20)).status == 0)
-    let killed = try run(.shell("kill -9 $$"))
+    #expect(try run("exit 0", String(repeating: "x", count: 1 << 20)).status == 0)
+    let killed = try run("kill -9 $$")
     #expect(killed.status == nil && killed.end == "signal 9")
   }
 
   @Test("a command that hangs is ended, with its children")
   func hang() throws {
-    let outcome = try run(.shell("echo begun; sleep 60 & sleep 60"), timeout: 0.3)
+    let outcome = try run("echo begun; sleep 60 & sleep 60", timeout: 0.3)
     #expect(outcome.status == nil && outcome.end == "timeout, signal 15")
     #expect(outcome.output == Array("begun\n".utf8) && outcome.milliseconds < 3000)
   }
 
   @Test("much output is cut at 64 KiB, and what a daemon writes is waited for by nobody")
   func output() throws {
-    let much = try run(.shell("head -c 20000000 /dev/zero"))
+    let much = try run("head -c 20000000 /dev/zero")
     #expect(much.status == 0 && much.output.count == 1 << 16)
-    let daemon = try run(.shell("(sleep 1; echo late; echo late) & echo now"))
+    let daemon = try run("(sleep 1; echo late; echo late) & echo now")
     #expect(daemon.status == 0 && daemon.output == Array("now\n".utf8))
     #expect(daemon.milliseconds < 900)
   }

@@ -132,11 +132,19 @@ import Testing
   @Test("a file is written, left alone where it was edited, and replaced if asked")
   func writes() throws {
     try withSandbox { (sandbox: Sandbox) throws -> Void in
+      sandbox.shell("mkdir -p $C/../share/preferences/schemas")
+      sandbox.makeList(
+        sandbox.root + "/share/preferences/schemas/d.plist",
+        "dict(pfm_domain='d', prefs_authoritative=True, pfm_subkeys=[dict(pfm_name='K', "
+          + "pfm_type='integer'), dict(pfm_name='L', pfm_type='integer', pfm_default=4)])")
       sandbox.shell("defaults write d K -int 1")
       let rule = #"{"Keys": ["d/*"], "Delay": 0.05, "Write": "~/d.json", "As": "json"}"#
       try set(sandbox, "w", rule)
       sandbox.waitUntil("[ $(jq .K $HOME/d.json) = 1 ]")
       sandbox.waitUntil("defaults effects | grep -q '^w   up to date   wrote .*/d.json$'")
+      // It is the effective document, with the schema's defaults.
+      let same = "defaults export --effective --as json d | cmp - $HOME/d.json; jq .L $HOME/d.json"
+      #expect(sandbox.shell(same).output == "4\n")
       sandbox.shell("echo >> $HOME/d.json; defaults write d K -int 2")
       sandbox.waitUntil("defaults effects | grep -q '^w   failed   .*edited since.*--over w'")
       #expect(sandbox.shell("jq .K $HOME/d.json").output == "1\n")

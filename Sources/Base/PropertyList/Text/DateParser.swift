@@ -142,10 +142,10 @@ struct DateParser: ScalarScanner {
 
 extension UInt8 {
   /// Whether the byte is a decimal digit.
-  @inline(__always) var isDigit: Bool { self &- UInt8(ascii: "0") < 10 }
+  @inline(__always) package var isDigit: Bool { self &- UInt8(ascii: "0") < 10 }
 
   /// Whether the byte is a letter of ASCII.
-  @inline(__always) var isLetter: Bool { (self | 0x20) &- UInt8(ascii: "a") < 26 }
+  @inline(__always) package var isLetter: Bool { (self | 0x20) &- UInt8(ascii: "a") < 26 }
 
   /// Whether the byte is a space, tab, newline or carriage return.
   @inline(__always) var isBlank: Bool { self == 32 || self == 10 || self == 9 || self == 13 }

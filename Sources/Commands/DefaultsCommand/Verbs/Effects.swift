@@ -32,12 +32,11 @@ enum Effects {
   }
 
   private static func show(_ store: StoreView, _ isJSON: Bool) throws(Refusal) -> Int32 {
-    let report = try Refusal.wrapping("Could not read the rules") { () throws(EngineError) in
-      try store.places.report(.effects)
-    }
-    guard case .array(let items) = report else { return 0 }
-    let reports = try Refusal.wrapping("Could not read the values") { () throws(EngineError) in
-      try withWaiting(items.compactMap(\.dictionary), store)
+    let reader = EffectReader(store.engine)
+    let reports = try Refusal.wrapping(unreadable) { () throws(EngineError) in
+      // The owner's report does not have the values now.
+      try EffectReport.values(
+        store.places, StoreLayout(store.surroundings), current: reader.values(of:))
     }
     if isJSON {
       for report in reports { Output.write(json: report) }
@@ -47,32 +46,11 @@ enum Effects {
     return 0
   }
 
-  /// The reports, in which a rule waits whose values are not those of its last success: the owner
-  /// knows only how it went.
-  private static func withWaiting(
-    _ reports: [ValueDictionary], _ store: StoreView
-  ) throws(EngineError) -> [ValueDictionary] {
-    let layout = StoreLayout(store.surroundings)
-    let (rules, reader) = (try EffectRules.read(store.places, layout), EffectReader(store.engine))
-    let state = try EngineError.wrapping { () throws(SystemError) in
-      try EffectStateFile(layout).read()
-    }
-    return try reports.map { report throws(EngineError) in
-      guard let state, report["state"] == "up to date",
-        let entry = rules.first(where: { .string($0.name) == report["name"] }),
-        let rule = entry.rule
-      else { return report }
-      let values = try reader.values(of: rule)
-      let digests = EffectValues(entry.name, entry.value, values, key: state.key)
-      var report = report
-      if digests != state.rules[entry.name]?.done { report["state"] = "waiting" }
-      return report
-    }
-  }
+  private static let unreadable = "Could not read the rules"
 
   private static func entries(_ store: StoreView) throws(Refusal) -> [EffectRules.Entry] {
-    try Refusal.wrapping("Could not read the rules") { () throws(EngineError) in
-      try EffectRules.read(store.places, StoreLayout(store.surroundings))
+    try Refusal.wrapping(unreadable) { () throws(EngineError) in
+      try EffectRules.read(store.places, StoreLayout(store.surroundings)).entries
     }
   }
 
@@ -92,12 +70,12 @@ enum Effects {
     let file = EffectStateFile(layout)
     let job = try Refusal.wrapping(message) { () throws(EngineError) in
       let values = try EffectReader(store.engine).values(of: rule)
-      let state = try EngineError.wrapping { () throws(SystemError) in try file.update { _ in } }
+      let state = try file.update()
       let digests = EffectValues(name, entry.value, values, key: state.key)
       return EffectJob(rule, digests, values, since: state.rules[name]?.done, isOver: isOver)
     }
-    let (run, unsaved) = job.perform(file, layout) { Output.write(line: $0.text, to: .errors) }
-    guard let problem = run.problem ?? unsaved.map({ "\($0)" }) else { return 0 }
+    let (problem, unsaved) = job.perform(file, layout) { Output.write(line: $0.text, to: .errors) }
+    guard let problem = problem ?? unsaved.map({ "\($0)" }) else { return 0 }
     throw Refusal(message: message, detail: problem)
   }
 
@@ -133,21 +111,13 @@ enum Effects {
 
   /// The program of a command that the shell does not find. Nil too for a line that begins with
   /// something else than a name.
-  private static func missingProgram(_ command: EffectRule.Command?) -> String? {
-    let word: String
-    switch command {
-    case .words(let words)?: word = words.first ?? ""
-    case .shell(let line)?: word = line.split(separator: " ").first.map(String.init) ?? ""
-    case nil: return nil
+  private static func missingProgram(_ command: [String]?) -> String? {
+    guard let command else { return nil }
+    let isLine = command.count == 3 && command[..<2] == ["/bin/sh", "-c"]
+    let word = isLine ? String(command[2].prefix { $0 != " " }) : command[0]
+    guard word.utf8.allSatisfy({ $0.isLetter || $0.isDigit || "/._+-".utf8.contains($0) }) else {
+      return nil
     }
-    let isName = word.utf8.allSatisfy { byte in
-      switch byte {
-      case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
-      case UInt8(ascii: "0")...UInt8(ascii: "9"): true
-      default: "/._+-".utf8.contains(byte)
-      }
-    }
-    guard isName, !word.isEmpty else { return nil }
     let search = ["-c", "command -v -- \"$1\"", "sh", word]
     guard let outcome = try? Child.runApart("/bin/sh", search, milliseconds: 2000) else {
       return nil

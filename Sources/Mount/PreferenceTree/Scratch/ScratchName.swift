@@ -1,4 +1,5 @@
 import PreferenceModel
+import PropertyList
 
 /// Tells which new files are tools' temporary and backup files: by their names together with the
 /// way in which they are made. Pure functions.
@@ -181,10 +182,7 @@ enum ScratchName {
 extension UInt8 {
   /// Whether mkstemp(3) and similar functions choose the character for random names.
   fileprivate var isRandomCharacter: Bool { isDigitOrUnderscore || isLetter }
-  fileprivate var isLetter: Bool { (self | 0x20) &- UInt8(ascii: "a") < 26 }
-  fileprivate var isDigitOrUnderscore: Bool {
-    self &- UInt8(ascii: "0") < 10 || self == UInt8(ascii: "_")
-  }
+  fileprivate var isDigitOrUnderscore: Bool { isDigit || self == UInt8(ascii: "_") }
   fileprivate var isUpper: Bool { self &- UInt8(ascii: "A") < 26 }
 }
 
