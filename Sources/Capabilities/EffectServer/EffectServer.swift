@@ -171,8 +171,7 @@ public final class EffectServer {
   private func begin(_ job: EffectJob, _ name: String, _ digests: EffectValues) {
     running += 1
     let isBegun = threads.run { [arrivals, wakeup, file, layout, log] in
-      let (problem, unsaved) = job.perform(file, layout, log: log)
-      if let unsaved { log("\(name): the result could not be saved: \(unsaved)") }
+      let problem = job.perform(file, layout, log: log)
       arrivals.withLock { $0.ended.append((name, digests, problem)) }
       wakeup.signal()
     }

@@ -34,50 +34,53 @@ public struct EffectJob: Sendable {
     self.changes = changes.isEmpty ? values.keys.sorted() : changes
   }
 
-  /// Carries out the rule, and notes how that went durably.
-  /// - Returns: why it has failed; nil if it has not. If only the note could not be saved, the second
-  ///   value says why.
+  /// Carries out the rule, and notes how that went durably. A note before the command shows whether
+  /// there is room for the one after it: a command whose success cannot be noted does not run.
+  /// - Returns: why it has failed; nil if it has not.
   public func perform(
     _ file: EffectStateFile, _ layout: StoreLayout, log: @Sendable (LogLine) -> Void
-  ) -> (problem: String?, unsaved: EngineError?) {
+  ) -> String? {
     do throws(EffectProblem) {
       let lock = try EffectProblem.wrapping(Self.unsaved) { () throws(EngineError) in
         try file.lock(rule: rule.name)
       }
       defer { lock.unlock() }
-      return performAlone(file, layout, log)
+      return try performAlone(file, layout, log)
     } catch {
-      return (error.sentence, nil)
+      return error.sentence
     }
   }
 
   private func performAlone(
     _ file: EffectStateFile, _ layout: StoreLayout, _ log: @Sendable (LogLine) -> Void
-  ) -> (problem: String?, unsaved: EngineError?) {
+  ) throws(EffectProblem) -> String? {
     var report: ValueDictionary = [
       "time": .string(Timestamp.now.text), "count": .integer(WideInteger(Int64(changes.count))),
       "keys": .array(changes.prefix(Self.mostKeys).map { .string($0.line) }),
     ]
     var written: [Digest]?
-    var problem: String?
     do throws(EffectProblem) {
       written = try write(file, layout, &report)
-      try command(&report, log)
+      try command(file, &report, log)
     } catch {
-      problem = error.sentence
       report["problem"] = .string(error.sentence)
     }
-    do throws(EngineError) {
-      try file.update { state in
-        var known = state.rules[rule.name] ?? EffectState.Rule()
-        known.last = report
-        known.file = written ?? known.file
-        if problem == nil { known.done = digests }
-        state.rules[rule.name] = known
-      }
-      return (problem, nil)
-    } catch {
-      return (problem, error)
+    let problem = report["problem"]?.string
+    try note(file) { known in
+      known.last = report
+      known.file = written ?? known.file
+      if problem == nil { known.done = digests }
+    }
+    return problem
+  }
+
+  /// Changes what is known of the rule, durably.
+  @discardableResult
+  private func note(
+    _ file: EffectStateFile, _ body: (inout EffectState.Rule) -> Void = { _ in }
+  ) throws(EffectProblem) -> EffectState {
+    try EffectProblem.wrapping(Self.unsaved) { () throws(EngineError) in
+      try file.update { body(&$0.rules[rule.name, default: EffectState.Rule()]) }
     }
   }
 
@@ -91,31 +94,28 @@ public struct EffectJob: Sendable {
     let entries = values.sorted { $0.key < $1.key }.map { (key: $0.key.key, value: $0.value) }
     let bytes = EffectiveDocument.bytes(of: ValueDictionary(entries), as: rule.form)
     let target = try writer.target(path)
-    func note(_ body: (inout EffectState) -> Void) throws(EffectProblem) -> EffectState {
-      try EffectProblem.wrapping(Self.unsaved) { () throws(EngineError) in try file.update(body) }
-    }
-    let state = try note { _ in }
-    let known = state.rules[rule.name] ?? EffectState.Rule()
+    let state = try note(file)
     if !isOver {
-      let written = known.path == target.path ? known.file : []
+      let known = state.rules[rule.name]
+      let written = known?.path == target.path ? known?.file ?? [] : []
       try writer.check(target, bytes, rule: rule.name, known: written, key: state.key)
     }
     // After a crash the file may be the old one or the new one.
     let new = Digest(of: bytes, key: state.key)
     let old = target.present.map { [Digest(of: $0, key: state.key)] } ?? []
-    _ = try note { state in
-      state.rules[rule.name, default: EffectState.Rule()].file = old + [new]
-      state.rules[rule.name]?.path = target.path
-    }
+    try note(file) { ($0.file, $0.path) = (old + [new], target.path) }
     try writer.write(bytes, to: target)
     report["file"] = .string(path)
     return [new]
   }
 
   private func command(
-    _ report: inout ValueDictionary, _ log: @Sendable (LogLine) -> Void
+    _ file: EffectStateFile, _ report: inout ValueDictionary,
+    _ log: @Sendable (LogLine) -> Void
   ) throws(EffectProblem) {
     guard let command = rule.command else { return }
+    let begun = report
+    try note(file) { $0.last = begun }
     let input = EffectInput(changes, values)
     let variables = ["PREFS_EFFECT=\(rule.name)", "PREFS_CHANGED=\(input.lines)"]
     let outcome = try EffectProblem.wrapping("the command could not be started") {

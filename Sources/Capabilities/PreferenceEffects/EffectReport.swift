@@ -1,7 +1,6 @@
 import PreferenceModel
 import PropertyList
 import StoreAccess
-import SystemCalls
 
 /// What is known of the rules of a store: what `prefs effects` and `.prefs/effects` show.
 public enum EffectReport {

@@ -118,6 +118,8 @@ public struct EffectRule: Equatable, Sendable {
       case .integer(let number): number.double
       case .real(let number): number
       case .single(let number): Double(number)
+      // As an old-style list has it.
+      case .string(let text): Double(text)
       default: nil
       }
     if let number, range.contains(number) { return number }

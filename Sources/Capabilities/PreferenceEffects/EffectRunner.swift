@@ -52,7 +52,8 @@ public enum EffectRunner {
       kill(-process, isLate ? SIGKILL : SIGTERM)
       (isLate, deadline) = (true, Instant.now.advanced(milliseconds: grace))
     }
-    while isOpen, hasMore(reading.number) { isOpen = read(reading.number, &outcome.output) }
+    // A pipe holds 64 KiB: one more time has all that the command itself has written.
+    if isOpen { isOpen = read(reading.number, &outcome.output) }
     // What is left of a command that came too late goes with it.
     if isLate { kill(-process, SIGKILL) }
     let (status, signal) = Child.waitForEnd(of: process)
@@ -72,11 +73,6 @@ public enum EffectRunner {
     return try Child.startApart(
       words[0], Array(words.dropFirst()), streams: [file.number, writing.number, writing.number],
       variables: variables)
-  }
-
-  private static func hasMore(_ number: CInt) -> Bool {
-    var entry = pollfd(fd: number, events: Int16(POLLIN), revents: 0)
-    return poll(&entry, 1, 0) > 0
   }
 
   /// Reads once.

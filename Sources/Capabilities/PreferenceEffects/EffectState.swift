@@ -1,6 +1,5 @@
 import PreferenceModel
 import PropertyList
-import SystemCalls
 
 /// What is known of the rules of a store on one machine: for which values each was last carried
 /// out, and how that ended. Values are kept as keyed digests alone.

@@ -42,7 +42,9 @@ public struct EffectWriter: Sendable {
       guard Files.isDirectory(directory) else {
         throw problem(path, "there is no directory \(directory)")
       }
-      let objection = EffectTrust.objection(toDirectory: directory) ?? objection(to: target)
+      let directories = Files.links(on: path).map(Files.parent) + [directory]
+      let objection =
+        directories.lazy.compactMap(EffectTrust.objection).first ?? objection(to: target)
       if let objection { throw problem(path, objection) }
       guard let status = try Files.status(target) else {
         return Target(path: target, present: nil, status: nil)

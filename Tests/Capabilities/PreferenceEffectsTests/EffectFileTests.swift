@@ -117,10 +117,10 @@ import Testing
       sandbox.shell(
         """
         cd $HOME; mkdir open sticky own dir; chmod 777 open; chmod 1777 sticky; mkfifo pipe
-        ln -s gone/x dead; mkdir open/inner; mkdir -p ../state/prefsfs/store
+        ln -s gone/x dead; mkdir open/inner; mkdir -p ../state/prefsfs/store; ln -s ../own open/via
         """)
       for path in [
-        "home/open/f", "home/open/inner/f", "home/sticky/f", "home/none/f",
+        "home/open/f", "home/open/inner/f", "home/open/via/f", "home/sticky/f", "home/none/f",
         "home/dir", "home/pipe", "home/dead", "config/com.example.plist", "config/ByHost/f",
         "system/f", "system/managed/f", "state/prefsfs/store/f", "state/prefsfs/f",
       ] {
@@ -191,6 +191,33 @@ import Testing
     #expect(daemon.milliseconds < 900)
   }
 
+  @Test("output without end delays neither the timeout nor the end of the command")
+  func flood() throws {
+    let late = try run("yes", timeout: 0.3)
+    #expect(late.end == "timeout, signal 15" && late.output.count == 1 << 16)
+    #expect(late.milliseconds < 3000)
+    let left = try run("timeout 4 yes & exit 0")
+    #expect(left.status == 0 && left.milliseconds < 2000, "\(left.milliseconds) ms")
+  }
+
+  @Test("a command whose success could not be saved does not run, and runs once later")
+  func fullStateDisk() throws {
+    try withSandbox { (sandbox: Sandbox) throws -> Void in
+      let file = EffectStateFile(directory: sandbox.state + "/effects", host: "HOST")
+      let line = "echo run >> \(sandbox.root)/runs"
+      let rule = try EffectRule("r", ["Keys": "d/*", "Run": .string(line)])
+      let digests = EffectValues("r", 1, [:], key: try file.update().key)
+      let job = EffectJob(rule, digests, [:], since: nil)
+      let problem = Interposition.with({ $0.name == "fsync" ? .fail(.noSpace) : .proceed }) {
+        job.perform(file, layout(sandbox)) { _ in }
+      }
+      #expect(problem?.hasPrefix("its state cannot be saved: ") == true, "\(problem ?? "")")
+      #expect(job.perform(file, layout(sandbox)) { _ in } == nil)
+      #expect(sandbox.shell("cat $C/../runs").output == "run\n")
+      #expect(try file.read()?.rules["r"]?.done == digests)
+    }
+  }
+
   @Test("what others can write to is not trusted")
   func trust() throws {
     try withSandbox { (sandbox: Sandbox) throws -> Void in
@@ -209,6 +236,12 @@ import Testing
       #expect(EffectTrust.objection(to: list) == nil)
       sandbox.shell("chmod 777 $C/../real")
       #expect(EffectTrust.objection(to: list) == "others can write to \(sandbox.root)/real")
+      // A link that is neither the first nor the last.
+      sandbox.shell(
+        "cd $C/..; chmod 755 real; mkdir mid; mv \(list) mid/l; ln -s ../mid/l \(list)")
+      #expect(EffectTrust.objection(to: list) == nil)
+      sandbox.shell("chmod 777 $C/../mid")
+      #expect(EffectTrust.objection(to: list) == "others can write to \(sandbox.root)/mid")
     }
   }
 }

@@ -18,7 +18,7 @@ import Testing
   @Test("a rule counts")
   func accepted() throws {
     let rule = try EffectRule(
-      "r", ["Keys": ["d/*", "e/K"], "Run": "make", "Delay": 1, "Timeout": 2.5, "Rum": 1])
+      "r", ["Keys": ["d/*", "e/K"], "Run": "make", "Delay": "1", "Timeout": 2.5, "Rum": 1])
     #expect(rule.patterns.map(\.domain) == ["d", "e"])
     #expect(rule.patterns.map(\.key) == ["*", "K"])
     #expect(rule.command == ["/bin/sh", "-c", "make"] && rule.path == nil)
@@ -61,7 +61,7 @@ import Testing
         "Delay must be a number of seconds from 0.0 to 3600.0"
       ),
       (
-        ["Keys": "d/*", "Run": "x", "Timeout": "1"],
+        ["Keys": "d/*", "Run": "x", "Timeout": "x"],
         "Timeout must be a number of seconds from 0.1 to 86400.0"
       ),
     ] as [(Value, String)])

@@ -74,8 +74,8 @@ enum Effects {
       let digests = EffectValues(name, entry.value, values, key: state.key)
       return EffectJob(rule, digests, values, since: state.rules[name]?.done, isOver: isOver)
     }
-    let (problem, unsaved) = job.perform(file, layout) { Output.write(line: $0.text, to: .errors) }
-    guard let problem = problem ?? unsaved.map({ "\($0)" }) else { return 0 }
+    let problem = job.perform(file, layout) { Output.write(line: $0.text, to: .errors) }
+    guard let problem else { return 0 }
     throw Refusal(message: message, detail: problem)
   }
 
