@@ -22,6 +22,7 @@ import Testing
     catalogue + "PreferencesOfManyMachines.md",
     catalogue + "GSettingsPrograms.md",
     catalogue + "ProgramsThatReadFiles.md",
+    catalogue + "Effects.md",
     contract + "TextOfValues.md",
     contract + "ScratchFiles.md",
     contract + "ControlDirectory.md",
@@ -151,12 +152,15 @@ import Testing
     done
     """
 
+  private static let withEtcd = "PATH=$PATH:\(root.path)/.build/etcd/usr/bin"
+
   /// Commands that make what the session of a file expects to be there.
   private static let preparations = [
     "README.md": "defaults delete prefs-sample; defaults write com.example.editor TabWidth -int 4",
     catalogue + "PreferencesOfMachines.md": "mkdir Preferences/com.example.editor",
     catalogue + "Schemas.md": "mkdir Preferences/com.example.editor",
-    catalogue + "PreferencesOfManyMachines.md": "PATH=$PATH:\(root.path)/.build/etcd/usr/bin",
+    catalogue + "PreferencesOfManyMachines.md": withEtcd,
+    catalogue + "ProgramsThatReadFiles.md": withEtcd,
     catalogue + "GSettingsPrograms.md": """
     mkdir ../module ../gschemas
     clang -shared -fPIC -std=gnu11 \(root.path)/Sources/Capabilities/GSettingsBackend/*.c \
@@ -173,11 +177,12 @@ import Testing
     """,
   ]
 
-  /// The text with one name for all times, hosts and revisions of the cloud's reports.
+  /// The text with one name for all times, hosts and revisions of reports.
   private static func withoutTimes(_ text: String) -> String {
     text.replacing(#/(since |^1 )20[0-9T:.-]+Z/#.anchorsMatchLineEndings(), with: "TIME")
       .replacing(#/ \S+-[0-9a-f]{8}\b/#, with: " HOST")
       .replacing(#/revision [0-9]+/#, with: "revision N")
+      .replacing(#/ran 20[0-9T:.-]+Z, [0-9]+ ms/#, with: "ran TIME")
   }
 
   @Test("every session prints what it shows")

@@ -111,21 +111,52 @@ import Testing
   }
 }
 
-/// The playbook of the page for administrators, as it stands there.
+/// The playbooks of the pages, as they stand there.
 @Suite("Ansible on the machine's places") struct MachineAnsibleTests {
-  private static func playbook() throws -> String {
+  private static func playbook(of page: String) throws -> String {
     let page = Program.package.appendingPathComponent(
-      "Sources/Client/Preferences/Preferences.docc/PreferencesOfMachines.md")
+      "Sources/Client/Preferences/Preferences.docc/\(page).md")
     let text = try String(contentsOf: page, encoding: .utf8)
     let parts = text.components(separatedBy: "```yaml\n")
     return parts.dropFirst().first?.components(separatedBy: "\n```").first ?? ""
+  }
+
+  /// Runs `play.yml` in the sandbox as an administrator, whose home is not the user's.
+  private func play(_ sandbox: Sandbox) -> Outcome {
+    sandbox.shell(
+      """
+      cd $C/..; export ANSIBLE_LOCALHOST_WARNING=False ANSIBLE_NOCOLOR=1
+      export PATH=$(dirname $(command -v prefs)):/usr/bin:/bin
+      export HOME=$C/../root-home XDG_CONFIG_HOME=$C/../root-home/c XDG_STATE_HOME=$C/../root-home/s
+      mkdir -p $HOME; ansible-playbook -i localhost, -c local \
+        -e ansible_python_interpreter=/usr/bin/python3 -e ansible_become=false play.yml < /dev/null
+      """)
+  }
+
+  @Test("a rule that a playbook declares for every user writes the user's file and runs a command")
+  func rules() throws {
+    try withSandbox { (sandbox: Sandbox) throws -> Void in
+      let playbook = try Self.playbook(of: "Effects")
+      let command = "systemctl --user try-restart server"
+      #expect(playbook.contains(command))
+      try (playbook.replacing(command, with: "touch told") + "\n").write(
+        toFile: sandbox.root + "/play.yml", atomically: true, encoding: .utf8)
+      let first = play(sandbox)
+      #expect(first.output.contains("changed=1"), "\(first.output)\(first.errors)")
+      sandbox.shell("defaults write com.example.server Port -int 8080")
+      sandbox.waitUntil("grep -q Port=8080 $HOME/server.ini && [ -e $HOME/told ]")
+      let second = play(sandbox)
+      #expect(second.output.contains("changed=0"), "\(second.output)\(second.errors)")
+      let report = sandbox.shell("defaults effects").output
+      #expect(report.hasPrefix("server   up to date   wrote "), "\(report)")
+    }
   }
 
   @Test(
     "the playbook of the page changes a machine once, and its values reach another user's mount")
   func page() throws {
     try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
-      let playbook = try Self.playbook()
+      let playbook = try Self.playbook(of: "PreferencesOfMachines")
         .replacing("/run/prefsfs-machine", with: sandbox.root + "/machine")
         .replacing(
           "/usr/local/bin",
@@ -136,16 +167,7 @@ import Testing
         toFile: sandbox.root + "/play.yml", atomically: true, encoding: .utf8)
       try "{\"com.example.editor\": {\"Fonts\": {{ fonts | to_json }}}}\n".write(
         toFile: sandbox.root + "/defaults.json.j2", atomically: true, encoding: .utf8)
-      let play = {
-        sandbox.shell(
-          """
-          cd $C/..; export PATH=/usr/bin:/bin ANSIBLE_LOCALHOST_WARNING=False ANSIBLE_NOCOLOR=1
-          export HOME=$C/../root-home XDG_CONFIG_HOME=$C/../root-home/c XDG_STATE_HOME=$C/../root-home/s
-          mkdir -p $HOME; ansible-playbook -i localhost, -c local \
-            -e ansible_python_interpreter=/usr/bin/python3 -e ansible_become=false play.yml < /dev/null
-          """)
-      }
-      let first = play()
+      let first = play(sandbox)
       #expect(
         first.status == 0 && !first.output.contains("changed=0"), "\(first.output)\(first.errors)")
       sandbox.waitUntil("[ $(cat $M/com.example.editor/Telemetry) = false ]")
@@ -153,7 +175,7 @@ import Testing
         sandbox.shell("getfattr --only-values -n user.prefs.forced $M/com.example.editor/Telemetry")
           .output == "1")
       #expect(sandbox.shell("echo true > $M/com.example.editor/Telemetry").status != 0)
-      let second = play()
+      let second = play(sandbox)
       #expect(
         second.status == 0 && second.output.contains("changed=0"),
         "\(second.output)\(second.errors)")
