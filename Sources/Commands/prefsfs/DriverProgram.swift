@@ -70,8 +70,8 @@ struct DriverProgram {
         surroundings.userDirectory, surroundings.systemDirectory, surroundings.stateDirectory,
       ] + surroundings.socketPaths.map(Files.parent))
     let now = AbsoluteTime(Timestamp.now)
-    let history: ValueDictionary = ["mounted since": .date(now), "driver since": .date(now)]
-    return try serve(surroundings, at: point, client: nil, history) { driver throws(DriverError) in
+    let ages: ValueDictionary = ["mounted since": .date(now), "driver since": .date(now)]
+    return try serve(surroundings, at: point, client: nil, ages) { driver throws(DriverError) in
       if !options.covers, MountPoint.hidesFiles(point) {
         log("\(point): the files that are there are hidden until the mount ends")
       }
@@ -86,7 +86,7 @@ struct DriverProgram {
     let predecessor = try Predecessor()
     return try serve(
       Surroundings(store: predecessor.store), at: predecessor.mountPoint,
-      client: predecessor.client, predecessor.history
+      client: predecessor.client, predecessor.ages
     ) { driver throws(DriverError) in
       try driver.adopt(predecessor)
     }
@@ -94,7 +94,7 @@ struct DriverProgram {
 
   private func serve(
     _ surroundings: Surroundings, at point: String, client: UInt64?,
-    _ history: ValueDictionary, _ start: (Driver) throws(DriverError) -> Void
+    _ ages: ValueDictionary, _ start: (Driver) throws(DriverError) -> Void
   ) throws -> ExitStatus {
     let services = try connect(surroundings, client)
     defer { services.close() }
@@ -102,7 +102,7 @@ struct DriverProgram {
     let engine = SearchEngine(
       places: services, arguments: ArgumentDomain.parse(options.arguments), lists: lists)
     let control = StoreControl(
-      engine, owner: services, layout: StoreLayout(surroundings), about: about(point, history))
+      engine, owner: services, layout: StoreLayout(surroundings), about: about(point, ages))
     let store = MountedStore(
       engine: engine, control: control, services: services, lists: lists, changes: services,
       registered: engine, volume: surroundings.userDirectory)
@@ -116,13 +116,13 @@ struct DriverProgram {
   }
 
   /// What `status.json` says of this mount.
-  private func about(_ point: String, _ history: ValueDictionary) -> ValueDictionary {
+  private func about(_ point: String, _ ages: ValueDictionary) -> ValueDictionary {
     var about: ValueDictionary = [
       "version": .string(Help.version), "mount point": .string(point),
       "process": .integer(WideInteger(UInt64(getpid()))),
       "arguments": .dictionary(ArgumentDomain.parse(options.arguments)),
     ]
-    for (key, value) in history { about[key] = value }
+    for (key, value) in ages { about[key] = value }
     return about
   }
 

@@ -21,11 +21,11 @@ public protocol ControlService: AnyObject, Sendable {
   /// What `null` stands for in documents that are written to `apply`.
   var absent: Value { get }
 
-  /// The history of the store, and its past.
-  var history: any HistoryService { get }
-
   /// What `status.json` says about this process, the store and its owner.
   func status() throws(EngineError) -> ValueDictionary
+
+  /// Gives back the memory that preparations took (`Preparation`).
+  func release()
 }
 
 /// What a name in the control directory stands for: closures that are called when somebody asks.
@@ -73,11 +73,33 @@ public enum ControlText {
 }
 
 /// What must be in memory before something in the control directory can be asked.
-public enum ControlNeed: Equatable, Sendable {
+public enum ControlNeed: Sendable {
   /// The lists of the domain, and of those that it inherits from.
   case lists(DomainName)
-  /// A part of the history.
-  case history(HistoryNeed)
+  /// What `release` gives back.
+  case prepared(Preparation)
+}
+
+/// What a thread that may wait must read before something in the control directory can be asked. It
+/// is its user's alone.
+public struct Preparation: Sendable {
+  /// What is read: two of one name read the same.
+  public let name: String
+  /// Whether it shows the past, which nobody changes.
+  public let isPast: Bool
+  /// Whether nothing has to be read. It does not wait.
+  public let isReady: @Sendable () -> Bool
+  /// Reads it. Waits for the owner of the store and for a disk. If that fails, who asks for it gets
+  /// the error.
+  public let prepare: @Sendable () -> Void
+
+  /// Creates a preparation of that name.
+  public init(
+    _ name: String, isPast: Bool, isReady: @escaping @Sendable () -> Bool,
+    prepare: @escaping @Sendable () -> Void
+  ) {
+    (self.name, self.isPast, self.isReady, self.prepare) = (name, isPast, isReady, prepare)
+  }
 }
 
 /// A directory in the control directory. File names are those of keys.

@@ -2,7 +2,7 @@ import Synchronization
 import SystemCalls
 
 /// Something that a thread makes for requests that wait for it (`RequestGate`): a large listing, or
-/// a part of the history in memory. Two jobs are equal if they are the same.
+/// what a report needs. Two jobs are equal if they are the same.
 final class Job<Made: Sendable>: Sendable, Equatable {
   private let result = Mutex<Made?>(nil)
 

@@ -11,7 +11,7 @@ import SystemCalls
 ///   them. A list that is not read within `ListReader.patience` counts as unreadable: the request
 ///   is carried out then, and gets that error;
 /// - a large listing, while another thread makes it: a minute, then EIO;
-/// - the history of the store, while another thread reads it: 10 s for each part, then EIO;
+/// - what a report must read first, while another thread prepares it: 10 s for each part, then EIO;
 /// - the owner of the store, if the request is a change and the owner does not answer: 5 s, then
 ///   ETIMEDOUT. Changes that come later wait behind it. Requests of the announcer's thread do not
 ///   wait, because they change nothing.
@@ -24,8 +24,8 @@ final class RequestGate {
     /// version of the entries that the listing shows.
     case listing(NodeID, Job<Listing?>, UInt64)
     case owner
-    /// The job that reads the history, and what the request has waited for of it.
-    case history(Job<Void>, [HistoryNeed])
+    /// The job that prepares a report, and the names of what the request has waited for.
+    case preparation(Job<Void>, [String])
 
     /// Milliseconds that a request waits for it.
     var patience: Int64 {
@@ -34,7 +34,7 @@ final class RequestGate {
       case .lists: ListReader.patience + 100
       case .listing: 60_000
       case .owner: 5000
-      case .history: 10_000
+      case .preparation: 10_000
       }
     }
   }
@@ -52,7 +52,7 @@ final class RequestGate {
 
   private let lists: ListReader
   private let listingThreads = BlockingThreads(name: "prefs-listing", most: 4)
-  private let historyThreads = BlockingThreads(name: "prefs-history", most: 2)
+  private let reportThreads = BlockingThreads(name: "prefs-report", most: 2)
   private let hasMade: @Sendable () -> Void
   private var waiting: [Waiting] = []
   /// `ListReader.readCount` when the held requests were last looked at.
@@ -68,7 +68,7 @@ final class RequestGate {
   private static let pause: Int64 = 50
 
   /// - Parameter hasMade: called, by any thread, when `serve` must be called because a listing has
-  ///   been made, or the history read.
+  ///   been made, or a report prepared.
   init(_ lists: ListReader, hasMade: @escaping @Sendable () -> Void) {
     (self.lists, self.hasMade) = (lists, hasMade)
   }
@@ -108,19 +108,19 @@ final class RequestGate {
   /// Returns what the request must wait for, and has it read or made; nil means nothing.
   /// - Parameters:
   ///   - listing: the version of the listing that the request has waited for.
-  ///   - history: what it has waited for of the history. It may need more then: the domain that a
-  ///     shortened name means is known when the names of the domains are.
+  ///   - prepared: what it has waited for. It may need more then: the domain that a shortened name
+  ///     means is known when the names of the domains are.
   ///   - isLate: whether it has waited for lists long enough.
   ///   - answers: whether the owner answers; nil if it is asked.
   private func obstacle(
-    _ request: RequestHeader, since listing: UInt64? = nil, history: [HistoryNeed] = [],
+    _ request: RequestHeader, since listing: UInt64? = nil, prepared: [String] = [],
     isLate: Bool = false, _ driver: Driver, answers: Bool? = nil
   ) -> Obstacle? {
     if !isLate {
       let subjects = request.subjects
       guard areAtHand(subjects, request.operation, driver.forest) else { return .lists }
       if let missing = missingListing(request, since: listing, driver.forest) { return missing }
-      if let missing = missingHistory(subjects, since: history, driver) { return missing }
+      if let missing = missingPreparation(subjects, since: prepared, driver) { return missing }
     }
     guard request.operation.isChange, driver.announcer.purpose(of: request.thread) == nil else {
       return nil
@@ -169,17 +169,17 @@ final class RequestGate {
       .map { .listing(request.node, $0, plan.version) }
   }
 
-  /// Has the history read that the request needs; nil if it needs none, or none but what it has
-  /// waited for, or none can be read.
-  private func missingHistory(
-    _ subjects: [RequestHeader.Subject], since waited: [HistoryNeed], _ driver: Driver
+  /// Has prepared what the request needs; nil if it needs nothing, or nothing but what it has waited
+  /// for, or no thread can do it.
+  private func missingPreparation(
+    _ subjects: [RequestHeader.Subject], since waited: [String], _ driver: Driver
   ) -> Obstacle? {
     for (node, name) in subjects {
-      guard let need = driver.forest[node].historyNeeded(at: node, name), !waited.contains(need)
+      guard let need = driver.forest[node].preparationNeeded(at: node, name),
+        !waited.contains(need.name)
       else { continue }
-      let history = driver.store.control.history
-      return Job<Void>.begin(on: historyThreads, told: hasMade) { history.prepare(need) }
-        .map { .history($0, waited + [need]) }
+      return Job<Void>.begin(on: reportThreads, told: hasMade, need.prepare)
+        .map { .preparation($0, waited + [need.name]) }
     }
     return nil
   }
@@ -225,7 +225,7 @@ final class RequestGate {
     guard let header = RequestHeader(request.buffer) else { return }
     let isLate = request.deadline <= now
     var listing: UInt64?
-    var history: [HistoryNeed] = []
+    var prepared: [String] = []
     switch request.obstacle {
     // The loop calls this for other reasons too, often before a list has been read.
     case .lists where !hasRead && !isLate: return waiting.append(request)
@@ -235,16 +235,16 @@ final class RequestGate {
       guard let made = job.made else { return waiting.append(request) }
       if let made { driver.forest.put(made, of: node, version: version) }
       listing = version
-    case .history(let job, let waited):
+    case .preparation(let job, let waited):
       if isLate { return end(&request, .inputOutput, driver) }
       guard job.made != nil else { return waiting.append(request) }
-      history = waited
+      prepared = waited
     case .owner where answers != true:
       return isLate ? end(&request, .timedOut, driver) : waiting.append(request)
     case .owner: break
     }
     let next = obstacle(
-      header, since: listing, history: history, isLate: isLate, driver, answers: answers)
+      header, since: listing, prepared: prepared, isLate: isLate, driver, answers: answers)
     if let next {
       if next != request.obstacle { request = Waiting(request.buffer, next, now) }
       return waiting.append(request)

@@ -178,7 +178,7 @@ extension StoreControl {
 
   /// `history`: the changes of each key of each domain that has changes.
   private var histories: ControlEntry {
-    let (past, need) = (past, ControlNeed.history(.changes))
+    let (past, need) = (past, past.need(withPositions: true))
     let domains = ControlDirectory(
       need: need, names: Set(try past.changedDomains().map(\.key))
     ) { name in
@@ -187,7 +187,7 @@ extension StoreControl {
         need, on: { () throws(EngineError) in try past.changedKeys(of: domain) },
         text: { key throws(EngineError) in try past.changes(of: key, in: domain) })
     }
-    return ControlEntry(.directory(domains), need: .history(.moments))
+    return ControlEntry(.directory(domains), need: past.need(withPositions: false))
   }
 
   /// `at`: the days with changes. What a name means is fixed when it is looked up.
@@ -199,25 +199,25 @@ extension StoreControl {
         try past.number(ofMoment: key.string).map { Key(String($0)) }
       }, entry: { UInt64($0.string).map(self.moment) })
     moments.hasAliases = true
-    return ControlEntry(.directory(moments), need: .history(.moments))
+    return ControlEntry(.directory(moments), need: past.need(withPositions: false))
   }
 
   /// `at/<moment>`: the domains as the change with that number has left them.
   private func moment(_ number: UInt64) -> ControlEntry {
     let past = past
     let domains = ControlDirectory(
-      need: .history(.moment(number, nil)),
+      need: past.need(ofMoment: number, nil),
       names: Set(try past.engine(ofMoment: number, nil).domains().map(\.key)),
       // There may be many, and a listing of them would be made for each.
       find: { key throws(EngineError) in
         try past.engine(ofMoment: number, nil).hasDomain(DomainName(key.string)) ? key : nil
       }, entry: { self.pastDomain(number, DomainName($0.string)) })
-    return ControlEntry(.directory(domains), need: .history(.moments))
+    return ControlEntry(.directory(domains), need: past.need(withPositions: false))
   }
 
   /// `at/<moment>/<domain>`: its keys then.
   private func pastDomain(_ number: UInt64, _ domain: DomainName) -> ControlEntry {
-    let need = ControlNeed.history(.moment(number, domain))
+    let need = past.need(ofMoment: number, domain)
     let engine = { [past] () throws(EngineError) in try past.engine(ofMoment: number, domain) }
     var keys = ControlDirectory(names: try engine().keys(of: domain), find: { $0 }) { key in
       ControlEntry(need: need) { () throws(EngineError) in

@@ -39,7 +39,7 @@ public final class StoreControl: ControlService {
 
   public var absent: Value { Declaration.absent }
 
-  public var history: any HistoryService { past }
+  public func release() { past.release() }
 
   public var preferences: any Engine { search }
 

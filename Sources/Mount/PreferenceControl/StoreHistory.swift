@@ -7,9 +7,12 @@ import SystemCalls
 
 /// The history of a store and its past, as the control directory of a mount shows them.
 ///
-/// Threads: any. `prepare` is called by any of a few threads, for each request that needs it. One
+/// Promises: only what `need` prepares waits. What asks for something that is not in memory throws;
+/// what is prepared may go again when other moments are prepared, or the history is released.
+///
+/// Threads: any. Preparations are made by any of a few threads, for each request that needs one. One
 /// lock, held for a few loads and stores; nothing is read under it.
-final class StoreHistory: HistoryService {
+final class StoreHistory: Sendable {
   /// The history as it was read last.
   private struct Changes: Sendable {
     let contents: HistoryContents
@@ -70,12 +73,23 @@ final class StoreHistory: HistoryService {
 
   // MARK: - Preparing
 
-  func prepare(_ need: HistoryNeed) {
-    switch need {
-    case .moments: prepareChanges(withPositions: false)
-    case .changes: prepareChanges(withPositions: true)
-    case .moment(let number, let domain): prepare(number, domain)
-    }
+  /// The changes that were acknowledged, with their numbers and times: all that moments need. They
+  /// are read again for each request.
+  /// - Parameter withPositions: whether an index by domain and key is needed too.
+  func need(withPositions: Bool) -> ControlNeed {
+    let name = withPositions ? "changes" : "moments"
+    return .prepared(
+      Preparation(name, isPast: false, isReady: { false }) { [self] in
+        prepareChanges(withPositions: withPositions)
+      })
+  }
+
+  /// The state that a change has left: its domains; or of one domain, its values.
+  func need(ofMoment number: UInt64, _ domain: DomainName?) -> ControlNeed {
+    let name = "\(number)" + (domain.map { " \($0)" } ?? "")
+    let isReady = { @Sendable [self] in isPrepared(number, domain) }
+    return .prepared(
+      Preparation(name, isPast: true, isReady: isReady) { [self] in prepare(number, domain) })
   }
 
   private func prepareChanges(withPositions: Bool) {
@@ -106,7 +120,7 @@ final class StoreHistory: HistoryService {
     do throws(EngineError) {
       let engine = try moment(number)
       // The names of all domains are made once for a moment, not again for each of the domains.
-      if !isPrepared(.moment(number, nil)) {
+      if !isPrepared(number, nil) {
         prepare(nil, number, engine) { () throws(EngineError) in _ = try engine.domains() }
       }
       guard let domain else { return }
@@ -156,22 +170,18 @@ final class StoreHistory: HistoryService {
     }
   }
 
-  func isPrepared(_ need: HistoryNeed) -> Bool {
+  private func isPrepared(_ number: UInt64, _ domain: DomainName?) -> Bool {
     state.withLock { state in
-      switch need {
-      case .moments: return state.changes != nil
-      case .changes: return state.changes?.positions != nil
-      case .moment(let number, let domain):
-        if let index = state.order.firstIndex(of: number), index + 1 < state.order.count {
-          state.order.append(state.order.remove(at: index))
-        }
-        // What has failed is tried again by the next request.
-        if case .success? = state.moments[number]?.prepared[domain] { return true }
-        return false
+      if let index = state.order.firstIndex(of: number), index + 1 < state.order.count {
+        state.order.append(state.order.remove(at: index))
       }
+      // What has failed is tried again by the next request.
+      if case .success? = state.moments[number]?.prepared[domain] { return true }
+      return false
     }
   }
 
+  /// Gives the memory back.
   func release() {
     state.withLock { $0 = State(owner) }
   }

@@ -22,9 +22,9 @@ public protocol MountedTree: AnyObject {
   /// Returns the domains whose lists a request about the node, or about the name in it, needs. The
   /// driver has them read before it makes the request.
   func domainsNeeded(at id: NodeID, _ name: [UInt8]?) -> [DomainName]
-  /// Returns what must be read of the history before a request about the node, or about the name in
-  /// it; nil means nothing.
-  func historyNeeded(at id: NodeID, _ name: [UInt8]?) -> HistoryNeed?
+  /// Returns what a thread that may wait must prepare before a request about the node, or about the
+  /// name in it; nil means nothing.
+  func preparationNeeded(at id: NodeID, _ name: [UInt8]?) -> Preparation?
   /// Carries out FUSE_LOOKUP: finds a name. The look-up counts until `forget`.
   func lookup(_ parent: NodeID, _ name: [UInt8], now: Moment) throws(TreeError) -> LookupResult
   /// Carries out FUSE_FORGET: subtracts look-ups of a node.
@@ -113,6 +113,5 @@ public struct WriteRequest: Sendable {
 
 extension MountedTree {
   public func hasLostName(_ id: NodeID) -> Bool { false }
-  /// Returns nil: the present needs no history.
-  public func historyNeeded(at id: NodeID, _ name: [UInt8]?) -> HistoryNeed? { nil }
+  public func preparationNeeded(at id: NodeID, _ name: [UInt8]?) -> Preparation? { nil }
 }

@@ -11,8 +11,8 @@ import Testing
   /// A control directory with a directory of many names, which counts how often they are asked for.
   private final class Control: ControlService {
     let asked = Mutex(0)
+    let isReady = Mutex(false)
     let preferences: any Engine = SearchEngine(places: MemoryPlaces())
-    let history: any HistoryService = NoHistory()
     let absent: Value = "absent"
 
     private func names() -> Set<Key> {
@@ -21,7 +21,9 @@ import Testing
     }
 
     func root(adding own: [Key: ControlEntry]) -> ControlDirectory {
-      let many = ControlDirectory(need: .history(.moments), names: self.names()) { key in
+      let isReady = { @Sendable [self] in self.isReady.withLock { $0 } }
+      let past = Preparation("past", isPast: true, isReady: isReady) {}
+      let many = ControlDirectory(need: .prepared(past), names: self.names()) { key in
         ControlEntry { .text(key.string) }
       }
       return ControlDirectory(own.merging(["many": ControlEntry(.directory(many))]) { $1 })
@@ -29,11 +31,6 @@ import Testing
 
     func machineRoot() -> ControlDirectory { root(adding: [:]) }
     func status() -> ValueDictionary { [:] }
-  }
-
-  private final class NoHistory: HistoryService {
-    func prepare(_ need: HistoryNeed) {}
-    func isPrepared(_ need: HistoryNeed) -> Bool { true }
     func release() {}
   }
 
@@ -77,7 +74,7 @@ import Testing
       (
         2,
         {
-          _ = forest[many].historyNeeded(at: many, nil)
+          _ = forest[many].preparationNeeded(at: many, nil)
           let later = Instant.now.advanced(milliseconds: 61_000)
           forest[many].tick(now: Moment(instant: later, time: .now))
         }
@@ -98,5 +95,12 @@ import Testing
     }
     forest[many].forget(many, 1)
     #expect(throws: TreeError.missing) { try forest[many].list(many, after: 3, since: nil) }
+  }
+  @Test("what a directory needs is asked for until it is ready, by its name")
+  func preparation() {
+    #expect(forest[many].preparationNeeded(at: many, nil)?.name == "past")
+    #expect(forest[many].preparationNeeded(at: .root, nil) == nil)
+    control.isReady.withLock { $0 = true }
+    #expect(forest[many].preparationNeeded(at: many, nil) == nil)
   }
 }

@@ -29,12 +29,6 @@ import Testing
     func machineRoot() -> ControlDirectory { root(adding: [:]) }
     let absent: Value = "absent"
     func status() -> ValueDictionary { [:] }
-    let history: any HistoryService = NoHistory()
-  }
-
-  private final class NoHistory: HistoryService {
-    func prepare(_ need: HistoryNeed) {}
-    func isPrepared(_ need: HistoryNeed) -> Bool { true }
     func release() {}
   }
 

@@ -53,7 +53,7 @@ public final class Predecessor {
   let ending = getenv(Handover.endingVariable).map { PredecessorEnding(String(cString: $0)) }
 
   /// What `status.json` says of the mount's drivers.
-  public var history: ValueDictionary {
+  public var ages: ValueDictionary {
     let mounted = Timestamp(nanoseconds: Int64(truncatingIfNeeded: number(.mounted)))
     return [
       "mounted since": .date(AbsoluteTime(mounted)),

@@ -196,12 +196,10 @@ extension ControlTree {
 // MARK: - Requests that read
 
 extension ControlTree: MountedTree {
-  func historyNeeded(at id: NodeID, _ name: [UInt8]?) -> HistoryNeed? {
-    guard let node = nodes[id], case .history(let need)? = need(of: node, name) else { return nil }
+  func preparationNeeded(at id: NodeID, _ name: [UInt8]?) -> Preparation? {
+    guard let node = nodes[id], case .prepared(let need)? = need(of: node, name) else { return nil }
     nextDeadline = .now.advanced(milliseconds: Self.patience)
-    let isAsked = need == .changes || need == .moments
-    let isThere = isAsked ? name == nil && node.report != nil : service.history.isPrepared(need)
-    return isThere ? nil : need
+    return name == nil && node.report != nil || need.isReady() ? nil : need
   }
 
   /// What must be in memory for a request about the node, or about the name in it.
@@ -219,14 +217,14 @@ extension ControlTree: MountedTree {
     return key.flatMap(directory.entry).map(\.need) ?? node.entry.ownNeed
   }
 
-  /// Milliseconds after which the memory of a history that nobody looks at is given back.
+  /// Milliseconds after which the memory of what was prepared and nobody looks at is given back.
   private static let patience: Int64 = 60_000
 
   func tick(now: Moment) {
     guard let end = nextDeadline, end <= now.instant else { return }
     (nextDeadline, lastListing) = (nil, nil)
     for node in nodes.values where node.entry.isPrivate { node.report = nil }
-    service.history.release()
+    service.release()
   }
 
   func domainsNeeded(at id: NodeID, _ name: [UInt8]?) -> [DomainName] {
@@ -387,7 +385,7 @@ extension ControlTree: MountedTree {
   func changed(_ changeset: Changeset, now: Moment) {
     guard changeset.concerns(.settings) else { return }
     lastListing = nil
-    service.history.release()
+    service.release()
     for (id, node) in nodes where node.entry.isPrivate {
       node.report = nil
       effects += [.invalidateAttributes(id), .invalidateContents(id)]
@@ -417,11 +415,10 @@ extension ControlEntry {
   /// What must be in memory for a request about the entry itself.
   fileprivate var ownNeed: ControlNeed? { directory?.need ?? need }
 
-  /// Whether it shows the history or the past, which are their user's alone.
-  fileprivate var isPrivate: Bool { if case .history = ownNeed { true } else { false } }
+  fileprivate var isPrivate: Bool { if case .prepared = ownNeed { true } else { false } }
 
   /// Whether it shows the past, which nobody changes.
-  var isPast: Bool { if case .history(.moment) = ownNeed { true } else { false } }
+  var isPast: Bool { if case .prepared(let need) = ownNeed { need.isPast } else { false } }
 }
 
 extension ControlDirectory {
