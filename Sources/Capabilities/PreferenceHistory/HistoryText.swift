@@ -97,7 +97,7 @@ extension ChangeSource {
     let way: [Via: String] = [
       .unknown: "unknown (the owner was killed)", .list: "list (another program)",
     ]
-    let isOfProcess = [.mount, .command, .library, .cloud, .undo, .declaration].contains(via)
+    let isOfProcess = ![.unknown, .list, .profile, .once].contains(via)
     let program = isOfProcess && program.isEmpty ? "a program that has ended" : program
     let who = [way[via] ?? "\(via)", program, unit].filter { !$0.isEmpty }.joined(separator: ", ")
     return because.isEmpty ? who : "\(who): \(because)"

@@ -181,10 +181,10 @@ extension StoreClient {
   }
 
   /// Returns the place in which a posted change is shown until the owner has answered: the first of
-  /// the cloud and the host's list that has the key, else the user's. The owner may choose the
-  /// cloud for a key that is in neither (`ChangeRules.writePlace`).
+  /// the user's own that has the key, else the user's list. The owner may choose another one for a
+  /// key that is in none (`ChangeRules.writePlace`).
   private func target(of key: Key, in domain: DomainName) throws(EngineError) -> Place {
-    for place in [Place.cloud, .host]
+    for place in Place.own.dropLast()
     where try stored(key, at: Location(place, domain)) != nil { return place }
     return .user
   }

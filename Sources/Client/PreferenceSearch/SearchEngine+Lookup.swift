@@ -128,10 +128,8 @@ extension SearchEngine {
       return languages.values(of: name)[key].map {
         StoredValue($0, Metadata(text: nil, modified: Timestamp(nanoseconds: 0)))
       }
-    case .ownManaged, .managed, .managedFor, .cloud, .cloudRecords, .host, .user, .anyUser,
-      .vendor:
-      break
     case .schema: return schemaEntry(of: location.domain)?.fallback(of: key)
+    default: break
     }
     do throws(EngineError) {
       if let finding = lists?.finding(location) {

@@ -37,7 +37,10 @@ public enum Place: Hashable, Sendable {
   public var isMachineWide: Bool { hasAdditions || self == .schema }
 
   /// Whether the place's values are kept in lists.
-  public var isPersistent: Bool { hasAdditions || isOwn || self == .cloudRecords }
+  public var isPersistent: Bool { hasPreferences || self == .cloudRecords }
+
+  /// Whether the place's lists have preferences of some user, and not what this host notes of them.
+  public var hasPreferences: Bool { hasAdditions || isOwn }
 
   /// Whether the keys of the place are forced in this store.
   public var isForced: Bool { self == .ownManaged || self == .managed }

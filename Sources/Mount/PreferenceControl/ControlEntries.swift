@@ -8,9 +8,7 @@ import SystemCalls
 
 extension StoreControl {
   public func root(adding own: [Key: ControlEntry]) -> ControlDirectory {
-    let places: [Place] = [
-      .managed, .arguments, .cloud, .host, .user, .anyUser, .vendor, .registered,
-    ]
+    let places = [.managed, .arguments] + Place.own + Place.shared + [.registered]
     let listed: [Key: ControlEntry] = [
       "places": ControlEntry(.directory(directory(of: places))),
       "domains": tree(.dictionary, DocumentContents(search: search)),

@@ -131,7 +131,7 @@ struct HistoryQueue {
     var items: [Item] = []
     items.reserveCapacity(change.items.count)
     let removed = change.removedKeys
-    for item in change.items {
+    for item in change.items where item.location.place.hasPreferences {
       if case .removeDomain = item.edit {
         addRemoval(item, except: removed[item.location] ?? [], to: &items)
       } else {
@@ -146,9 +146,7 @@ struct HistoryQueue {
   private func addRemoval(
     _ item: Changeset.Item, except removed: Set<Key>, to items: inout [Item]
   ) {
-    guard item.location.place != .cloudRecords, case .domain(let snapshot) = item.before else {
-      return
-    }
+    guard case .domain(let snapshot) = item.before else { return }
     for key in snapshot.keys where !removed.contains(key) {
       let before = snapshot.entry(key).map { held($0) } ?? .notKnown
       items.append(Item(key: RecordedKey(key, at: item.location), before: before, after: .none))
@@ -159,7 +157,6 @@ struct HistoryQueue {
     _ item: Changeset.Item, _ source: ChangeSource, _ time: Timestamp, to items: inout [Item]
   ) {
     let location = item.location
-    guard location.place != .cloudRecords else { return }
     switch item.edit {
     case .set(let key, let value, let written):
       var text: [UInt8]?

@@ -61,6 +61,19 @@ import Testing
     #expect(changes.reduce(0) { $0 + $1.count } == 50)
   }
 
+  @Test("what this host notes of the cloud is not kept, nor what goes with its domain")
+  func notes() {
+    var queue = HistoryQueue()
+    queue.hasHistory = true
+    let items = [Place.user, .cloud, .vendor, .cloudRecords].map {
+      Changeset.Item(Location($0, "d"), .set("K", 1, .canonical))
+    }
+    let gone = Changeset.Item(Location(.cloudRecords, "d"), .removeDomain)
+    queue.add(Changeset(items + [gone], time: .now), ChangeSource(.command), .now)
+    let kept = queue.removeAll { _, _ in nil }.changes.flatMap(\.items)
+    #expect(kept.map(\.key.location.place) == [.user, .cloud, .vendor])
+  }
+
   @Test("of more replayed changes than are kept, a transaction of two lists is still one change")
   func manyReplayed() {
     var queue = HistoryQueue()

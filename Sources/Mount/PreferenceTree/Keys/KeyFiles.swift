@@ -215,8 +215,7 @@ final class KeyFiles {
   private func placeOfNew(_ path: KeyPath) -> Location {
     let usual = engine.placeOfNew
     let former = removedNames.former(path)?.place
-    let isOther = usual == .user && (former == .host || former == .cloud)
-    return Location(isOther ? former ?? usual : usual, path.domain)
+    return Location(usual == .user && former?.isOwn == true ? former ?? usual : usual, path.domain)
   }
 
   /// The intent by which the engine refuses to make a key that somebody else has made: none is
