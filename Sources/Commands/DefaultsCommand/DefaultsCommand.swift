@@ -55,53 +55,7 @@ public enum DefaultsCommand {
     var arguments = Arguments(rest.dropFirst(), options)
     if arguments.first == "--help" { return HelpVerb.show(found) }
     try arguments.parseOptions(of: found)
-    return try found.run(&arguments)
-  }
-}
-
-extension Verb {
-  /// Carries out the verb.
-  /// - Returns: the exit status.
-  func run(_ arguments: inout Arguments) throws(Refusal) -> Int32 {
-    switch self {
-    case .read where arguments.options.isEffective: try Effective.run(&arguments)
-    case .read: try Read.run(&arguments)
-    case .readType: try Read.runType(&arguments)
-    case .write: try Write.run(&arguments)
-    case .rename: try Rename.run(&arguments)
-    case .delete, .deleteAll: try Delete.run(&arguments)
-    case .import: try Import.run(&arguments)
-    case .export: try Export.run(&arguments)
-    case .domains: try Domains.run(&arguments)
-    case .find: try Find.run(&arguments)
-    case .help: return try HelpVerb.run(&arguments)
-    case .hostIdentifier: try Domains.printHostIdentifier(&arguments)
-    case .explain: try Explain.run(&arguments)
-    case .watch: try Watch.run(&arguments)
-    case .synchronize: try Synchronize.run(&arguments)
-    case .suites: try Suites.run(&arguments)
-    case .apply: return try Apply.run(&arguments)
-    case .profiles: return try Profiles.run(&arguments)
-    case .cloud: return try Cloud.run(&arguments)
-    case .history: try History.run(&arguments)
-    case .undo: return try Undo.run(&arguments)
-    case .record: return try Record.run(&arguments)
-    case .diff: try Diff.run(&arguments)
-    case .declared: return try Declared.run(&arguments)
-    case .importFrom: try ImportFrom.run(&arguments)
-    case .check: return try Check.run(&arguments)
-    case .describe: try Describe.run(&arguments)
-    case .changed: try Changed.run(&arguments)
-    case .lint: return try Lint.run(&arguments)
-    case .schema: try SchemaVerb.run(&arguments)
-    case .complete: try Complete.run(&arguments)
-    case .confirm: return try Declared.confirm(&arguments)
-    case .undeclare: return try Declared.undeclare(&arguments)
-    case .effects: return try Effects.run(&arguments)
-    case .browse: return try Browse.run(&arguments)
-    case .gsettings: try GSettingsSwitch.run(&arguments)
-    }
-    return 0
+    return try found.command.run(&arguments)
   }
 }
 

@@ -63,36 +63,15 @@ enum Verb: String, CaseIterable {
     }
   }
 
-  /// The options that a shell offers.
+  /// The options that a shell offers: those that the help names.
   /// - Parameter isFirst: whether there is nothing but options behind the verb. `options` are read
-  ///   there alone; the verb may read others anywhere.
+  ///   there alone, but `apply` and `undeclare` read theirs anywhere, as all verbs do the others.
   func candidates(isFirst: Bool) -> [String] {
-    (isFirst ? options + ["--help"] : []) + optionsAnywhere
-  }
-
-  private var optionsAnywhere: [String] {
-    let filters = ["--since", "--until", "--by", "--via", "--place", "--all"]
-    switch self {
-    case .history: return filters + ["--json", "--for"]
-    case .diff: return ["--place", "--all", "--json"]
-    case .undo: return filters + ["--over", "--skip", "--dry-run", "--because"]
-    case .record: return filters + ["--as"]
-    case .apply:
-      return [
-        "--as", "--merge", "--over", "--place", "--dry-run", "--force", "--rules", "--because",
-        "--confirm", "--lease",
-      ]
-    case .undeclare: return ["--place", "--dry-run"]
-    case .confirm: return ["--place"]
-    case .declared:
-      return ["--drift", "--json", "--place", "--for", "--adopt", "--dry-run", "--all", "--as"]
-    case .schema: return ["--into"]
-    case .export: return ["--as", "--effective", "--global"]
-    case .help: return ["--man"]
-    case .profiles: return ["--effect", "--for"]
-    case .effects: return ["--json", "--over"]
-    case .browse: return ["--plain", "--place"]
-    default: return []
+    let words = (manual.forms + manual.options).flatMap { form in
+      form.words.split { !$0.isLetter && $0 != "-" }.filter { $0.hasPrefix("--") && $0.count > 2 }
     }
+    let named = words.map(String.init)
+    if isFirst { return named + ["--help"] }
+    return named.filter { [.apply, .undeclare].contains(self) || !options.contains($0) }
   }
 }

@@ -40,6 +40,22 @@ import Testing
     #expect(asDefaults.contains("\n  defaults \(name)") == verb.isApple)
   }
 
+  @Test("shells offer the options that the help names; some only right behind the verb")
+  func candidates() {
+    for verb in Verb.allCases {
+      #expect(Set(verb.options).isSubset(of: verb.candidates(isFirst: true)), "\(verb)")
+    }
+    #expect(Verb.read.candidates(isFirst: true).contains("--json"))
+    #expect(Verb.read.candidates(isFirst: false).isEmpty)
+    for option in ["--since", "--until", "--by", "--via", "--place", "--all", "--json", "--for"] {
+      #expect(Verb.history.candidates(isFirst: false).contains(option))
+    }
+    for option in ["--as", "--dry-run", "--confirm", "--lease", "--rules", "--because"] {
+      #expect(Verb.apply.candidates(isFirst: false).contains(option), "\(option)")
+    }
+    #expect(Set(Verb.help.candidates(isFirst: false)) == ["--man"])
+  }
+
   @Test("the last component of a path is the name")
   func names() {
     for path in ["prefs", "/usr/bin/prefs", "./prefs"] {

@@ -5,6 +5,7 @@ import PropertyList
 /// `read`, `read-type`: shows values, or the type of a value.
 enum Read {
   static func run(_ arguments: inout Arguments) throws(Refusal) {
+    if arguments.options.isEffective { return try Effective.run(&arguments) }
     if arguments.options.user != nil, arguments.options.moment == nil {
       throw .mistake("--for goes with --effective or --at")
     }
