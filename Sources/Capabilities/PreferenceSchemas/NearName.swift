@@ -1,9 +1,9 @@
 /// Finds the name that somebody may have meant.
-enum NearName {
+package enum NearName {
   /// Returns the nearest of the names; nil if none is near: a name may differ by a third of its
   /// characters, at most three, where an exchange of neighbours counts once. Upper and lower case
   /// count as half a difference.
-  static func find(_ name: String, among names: some Sequence<String>) -> String? {
+  package static func find(_ name: String, among names: some Sequence<String>) -> String? {
     let wanted = Array(name.unicodeScalars.prefix(longest))
     let most = min(2 * max(1, wanted.count / 3), 6)
     var best: (name: String, distance: Int)?

@@ -1,5 +1,6 @@
 import Glibc
 import PreferenceModel
+import PreferenceSchemas
 import StoreAccess
 import SystemCalls
 
@@ -17,8 +18,7 @@ struct MachineCheck {
     let directories = Self.directories(in: machine)
     let fragments = directories.filter { layout.domain(ofFragments: $0, in: .anyUser) != nil }
     for name in directories where !fragments.contains(name) && !Self.known.contains(name) {
-      let near = Self.known.first { Spelling.distance(name.lowercased(), $0) <= 2 }
-      let hint = near.map { "; is \($0) meant?" } ?? ""
+      let hint = NearName.find(name, among: Self.known).map { "; is \($0) meant?" } ?? ""
       complain("\(machine)/\(name)", "nothing in a directory of this name counts\(hint)")
     }
     check(machine, .anyUser, fragments, for: nil)

@@ -1,3 +1,5 @@
+import PreferenceSchemas
+
 /// A verb of the commands `defaults` and `prefs`.
 enum Verb: String, CaseIterable {
   case read, readType = "read-type", write, rename, delete, deleteAll = "delete-all"
@@ -23,14 +25,10 @@ enum Verb: String, CaseIterable {
     return "there is no verb \(name)\(hint)"
   }
 
-  /// The verb that somebody may have meant: one that begins with the word, or is at most two
-  /// characters away from it.
+  /// The verb that somebody may have meant: one that begins with the word, or a near one.
   private static func nearest(to word: String) -> Verb? {
-    let longer = allCases.filter { word.count > 2 && $0.rawValue.hasPrefix(word) }
-    if let longer = longer.first { return longer }
-    let all = allCases.map { (verb: $0, distance: Spelling.distance(word, $0.rawValue)) }
-    let nearest = all.min { $0.distance < $1.distance }
-    return nearest.flatMap { $0.distance <= 2 && $0.distance < word.count ? $0.verb : nil }
+    let longer = allCases.first { word.count > 2 && $0.rawValue.hasPrefix(word) }
+    return longer ?? NearName.find(word, among: allCases.lazy.map(\.rawValue)).flatMap { Verb($0) }
   }
 
   /// The verbs that the help of a name of the program shows: Apple's, or all. The others are further
