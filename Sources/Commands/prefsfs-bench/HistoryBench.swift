@@ -25,8 +25,12 @@ enum HistoryBench {
     _ programs: String, _ directory: String, _ report: Report
   ) throws {
     var subjects: [Subject] = []
-    for name in ["on", "off"] {
-      let point = try mount(programs, directory, name)
+    let mounts = ["on", "off"].map { LargeMount("\(programs)/prefsfs", "\(directory)/\($0)") }
+    defer { for mount in mounts { mount.unmount() } }
+    for (name, mount) in zip(["on", "off"], mounts) {
+      let point = mount.point
+      try Files.makeDirectories(mount.lists, mode: 0o700)
+      try mount.mount()
       try Files.makeDirectories("\(point)/one", mode: 0o700)
       try Files.replace("\(point)/one/Key", with: Array("value\n".utf8))
       if name == "off" {
@@ -38,28 +42,14 @@ enum HistoryBench {
     report.add(
       "overwrite with O_TRUNC, history on", .nanoseconds,
       Bench.samples(subjects, rounds: 15), goals: [.times(1.05, of: "off")])
-    for name in ["on", "off"] { unmount(directory, name) }
-  }
-
-  private static func mount(
-    _ programs: String, _ directory: String, _ name: String
-  ) throws -> String {
-    let (lists, point) = ("\(directory)/\(name)-lists", "\(directory)/\(name)")
-    for path in [lists, point] { try Files.makeDirectories(path, mode: 0o700) }
-    _ = try Child.run("\(programs)/prefsfs", [lists, point])
-    return point
-  }
-
-  private static func unmount(_ directory: String, _ name: String) {
-    _ = try? Child.run("fusermount3", ["-u", "\(directory)/\(name)"])
   }
 
   // MARK: - Questions
 
   private static func asks(_ programs: String, _ directory: String, _ report: Report) throws {
-    let home = "\(directory)/home-lists"
-    try Files.makeDirectories(home, mode: 0o700)
-    setenv("XDG_CONFIG_HOME", home, 1)
+    let mount = LargeMount("\(programs)/prefsfs", "\(directory)/home")
+    try Files.makeDirectories(mount.lists, mode: 0o700)
+    setenv("XDG_CONFIG_HOME", mount.lists, 1)
     let bytes = try fill(HistoryDirectory(Surroundings().stateDirectory + "/history"))
     report.add("bytes a record", .bytes, [.init(subject: "prefsfs", values: [bytes])])
     let defaults = "\(programs)/defaults"
@@ -71,7 +61,7 @@ enum HistoryBench {
       ]), goals: [])
     report.add(
       "at of a year ago, first look", .nanoseconds,
-      Bench.samples([Subject("prefsfs") { firstLook(programs, directory) }]),
+      Bench.samples([Subject("prefsfs") { firstLook(mount) }]),
       goals: [.atMost(200e6)])
     for index in 0..<undone {
       _ = try Child.runApart(defaults, ["write", "undone", "K\(index % 100)", "\(index)"])
@@ -122,13 +112,11 @@ enum HistoryBench {
   }
 
   /// Nanoseconds until a new mount has read a value of a year ago.
-  private static func firstLook(_ programs: String, _ directory: String) -> Double {
-    let point = "\(directory)/home"
-    try? Files.makeDirectories(point, mode: 0o700)
-    _ = try? Child.run("\(programs)/prefsfs", ["\(directory)/home-lists", point])
-    defer { unmount(directory, "home") }
+  private static func firstLook(_ mount: LargeMount) -> Double {
+    try? mount.mount()
+    defer { mount.unmount() }
     return Bench.time(1) { _ in
-      guard (try? Files.contents("\(point)/.prefs/at/-365d/d1/K1", limit: 64)) != nil else {
+      guard (try? Files.contents("\(mount.point)/.prefs/at/-365d/d1/K1", limit: 64)) != nil else {
         print("prefsfs-bench: there is no value of a year ago")
         return
       }
