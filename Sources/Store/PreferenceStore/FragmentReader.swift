@@ -56,41 +56,25 @@ struct FragmentReader: Sendable {
 
   /// What identifies the state of the place's fragments on the disk: an equal result means that
   /// nothing has changed. Cost: a listing of each directory, and a stat(2) for each file.
-  func state(of place: Place, _ asking: Asking) -> [String] {
-    sources(of: place, asking).map { PlaceAdditions.fileState($0.path) }
+  /// - Parameter isGroup: whether the place is a group's, whose lists are added too.
+  func state(of place: Place, isGroup: Bool = false, _ asking: Asking) -> [String] {
+    sources(of: place, isGroup, asking).map { PlaceAdditions.fileState($0.path) }
   }
 
   /// Adds what the place's fragments set to what its profiles set.
-  func add(_ place: Place, to additions: inout PlaceAdditions, _ asking: Asking) {
-    add(sources(of: place, asking), to: &additions) { .file($0) }
-  }
-
-  /// What identifies the state of the lists and fragments of a group. Cost: as of `state`.
-  func groupState(of place: Place, _ asking: Asking) -> [String] {
-    groupSources(of: place, asking).map { PlaceAdditions.fileState($0.path) }
-  }
-
-  /// Adds what the lists and fragments of a group set to what its profiles set.
-  func addGroup(_ place: Place, to additions: inout PlaceAdditions, _ asking: Asking) {
-    add(groupSources(of: place, asking), to: &additions) { .group($0) }
-  }
-
-  private func groupSources(of place: Place, _ asking: Asking) -> [Source] {
-    let directory = layout.directory(place)
-    return lists(in: directory, place) + fragments(in: directory, place, asking)
-  }
-
-  private func add(
-    _ sources: [Source], to additions: inout PlaceAdditions, by setter: (String) -> Setter
+  /// - Parameter isGroup: as in `state`.
+  func add(
+    _ place: Place, to additions: inout PlaceAdditions, isGroup: Bool = false, _ asking: Asking
   ) {
-    for source in sources {
+    for source in sources(of: place, isGroup, asking) {
       do throws(EngineError) {
         guard let list = try read(source) else { continue }
         let values = list.values.dictionary
         additions.fragments.append(
           PlaceAdditions.Fragment(file: source.path, domain: source.domain, values: values))
         let metadata = Metadata(
-          text: nil, modified: list.identity.modified, setter: setter(source.path))
+          text: nil, modified: list.identity.modified,
+          setter: isGroup ? .group(source.path) : .file(source.path))
         for (key, value) in values {
           additions.values[source.domain, default: [:]][key] = StoredValue(value, metadata)
         }
@@ -119,14 +103,13 @@ struct FragmentReader: Sendable {
   }
 
   /// The files of a place, in the order in which they apply.
-  private func sources(of place: Place, _ asking: Asking) -> [Source] {
-    guard place == .vendor else {
+  private func sources(of place: Place, _ isGroup: Bool, _ asking: Asking) -> [Source] {
+    guard place == .vendor || isGroup else {
       return layout.hasLists(place) ? fragments(in: layout.directory(place), place, asking) : []
     }
     // The first directory of the path counts, so it applies last.
-    return layout.vendorDirectories.reversed().flatMap { directory in
-      return lists(in: directory, place) + fragments(in: directory, place, asking)
-    }
+    let directories = isGroup ? [layout.directory(place)] : layout.vendorDirectories.reversed()
+    return directories.flatMap { lists(in: $0, place) + fragments(in: $0, place, asking) }
   }
 
   private func lists(in directory: String, _ place: Place) -> [Source] {

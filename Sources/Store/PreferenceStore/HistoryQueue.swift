@@ -108,11 +108,6 @@ struct HistoryQueue {
     due = due.map { min($0, end) } ?? end
   }
 
-  /// Adds a change that took effect. Cost: O(its items), whatever the size of the values.
-  mutating func add(_ change: Changeset, _ source: ChangeSource, _ time: Timestamp) {
-    add(change, source, time, isReplayed: false)
-  }
-
   /// Adds what a replayed transaction has changed in one list, whose changes come in their order. A
   /// transaction of several lists, which are read one after the other, becomes one change, if the
   /// queue is not taken in between.
@@ -122,8 +117,9 @@ struct HistoryQueue {
     if !items.isEmpty { add(Changeset(items), source, time, isReplayed: true) }
   }
 
-  private mutating func add(
-    _ change: Changeset, _ source: ChangeSource, _ time: Timestamp, isReplayed: Bool
+  /// Adds a change that took effect. Cost: O(its items), whatever the size of the values.
+  mutating func add(
+    _ change: Changeset, _ source: ChangeSource, _ time: Timestamp, isReplayed: Bool = false
   ) {
     // The settings may say that changes are kept again.
     if hasHistory, !isOn, change.concerns(.settings) { isOn = true }

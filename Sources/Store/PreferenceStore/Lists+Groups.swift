@@ -20,7 +20,7 @@ extension Lists {
     return groups.flatMap { group in
       let place = Place.managedFor(group)
       return [group] + (profiles?.state(of: place) ?? [])
-        + fragments.groupState(of: place, asking)
+        + fragments.state(of: place, isGroup: true, asking)
     }
   }
 
@@ -38,7 +38,7 @@ extension Lists {
     for group in groups {
       let place = Place.managedFor(group)
       var found = profiles?.settings(of: place, at: .now) ?? PlaceAdditions()
-      fragments.addGroup(place, to: &found, asking)
+      fragments.add(place, to: &found, isGroup: true, asking)
       for (domain, values) in found.values {
         all[domain, default: [:]].merge(values) { $1 }
       }
