@@ -105,9 +105,9 @@ public final class Log: Sendable {
     }
   }
 
-  /// Waits until the lines for the system's log have been written, at most that many milliseconds.
-  public func flush(milliseconds: Int64 = 500) {
-    _ = state.wait(until: Instant.now.advanced(milliseconds: milliseconds)) { state -> Bool? in
+  /// Waits until the lines for the system's log have been written, 500 ms at most.
+  public func flush() {
+    _ = state.wait(until: Instant.now.advanced(milliseconds: 500)) { state -> Bool? in
       state.waiting.isEmpty && !state.isWriting ? true : nil
     }
   }

@@ -153,7 +153,6 @@ public final class SharedLog: @unchecked Sendable {
     return true
   }
 
-  /// The half that the log is not in.
   private var otherHalf: UInt64 { ~state & Self.secondHalf }
 
   /// The bytes of the log.

@@ -37,7 +37,6 @@ public struct HistoryDirectory: Sendable {
     }
   }
 
-  /// Returns the path of a file.
   func file(_ number: UInt64) -> String { "\(path)/\(number)" }
 
   /// Returns what the files have, as a whole: their `bytes`, and `gaps`, how often changes are

@@ -35,7 +35,6 @@ struct AnswerTable: Sendable {
     if value == nil { absent.insert(key) } else { absent.remove(key) }
   }
 
-  /// Forgets the answer of one key.
   mutating func forget(_ key: Key) {
     changes += 1
     values[key] = nil

@@ -43,7 +43,6 @@ final class Languages: Sendable {
       entries[key].map { Resolution($0.value, location: Location(.language($0.language), .global)) }
     }
 
-    /// The keys of all languages.
     var keys: [Key] { Array(entries.keys) }
   }
 

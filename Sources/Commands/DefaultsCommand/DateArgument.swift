@@ -8,7 +8,6 @@ import PropertyList
 /// time zone (`2026-11-21`, `11/21/2026`, `2026-11-21 07:20`); and `now`, `today`, `tomorrow` and
 /// `yesterday`. A day without a time is noon of that day.
 enum DateArgument {
-  /// Returns the date of the text; nil if it is not one.
   static func date(_ text: String) -> AbsoluteTime? {
     if case .date(let date)? = Recogniser.value(of: Array(text.utf8), kind: .date) { return date }
     if let date = relative(text.lowercased()) { return date }

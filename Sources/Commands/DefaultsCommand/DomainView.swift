@@ -273,7 +273,6 @@ extension Target {
     Refusal("\nThe domain/default pair of (\(pairName), \(key)) does not exist\n")
   }
 
-  /// The refusal for a domain that does not exist.
   var doesNotExist: Refusal { Refusal("\nDomain \(name) does not exist\n") }
 }
 

@@ -8,7 +8,6 @@ struct LargeMount {
   private let program: String
   /// The directory of its lists.
   let lists: String
-  /// The mount point.
   let point: String
 
   /// - Parameters:

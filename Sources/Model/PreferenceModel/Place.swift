@@ -167,12 +167,9 @@ extension Location: CustomStringConvertible {
 
 /// The order in which the places are asked for a key. The first that holds the key wins.
 public enum SearchList {
-  /// The locations that are asked for a domain's keys, in order (NSUserDefaults.h).
-  /// - Parameter suites: the domains that were added to it, first added first.
-  public static func locations(
-    for domain: DomainName, suites: [DomainName] = []
-  ) -> [Location] {
-    forced(domain) + [Location(.arguments, .global)] + stored(domain, suites: suites)
+  /// The locations that are asked for a domain's keys, in order (NSUserDefaults.h), without suites.
+  public static func locations(for domain: DomainName) -> [Location] {
+    forced(domain) + [Location(.arguments, .global)] + stored(domain, suites: [])
       + registered(domain)
   }
 

@@ -200,12 +200,10 @@ final class StoreHistory: Sendable {
   private static let notRead = EngineError(
     .system(.inputOutput), "the history of the store was not read in time")
 
-  /// The domains that have changes.
   func changedDomains() throws(EngineError) -> Set<DomainName> {
     Set(try changes().positions?.keys.map { $0 } ?? [])
   }
 
-  /// The keys of the domain that have changes.
   func changedKeys(of domain: DomainName) throws(EngineError) -> Set<Key> {
     Set(try changes().positions?[domain]?.keys.map { $0 } ?? [])
   }

@@ -15,7 +15,6 @@ struct InodeNumbers: Sendable {
   private let small: SmallNumbers?
   /// The number before the first large one that does not follow from a name.
   private let base: UInt64
-  /// The number of the root.
   let root: UInt64
   /// The numbers that do not follow from the names.
   var own: [EntryName: UInt64] = [:]

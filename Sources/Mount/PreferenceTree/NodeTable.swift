@@ -9,7 +9,6 @@ import SystemCalls
 ///
 /// Threads: the tree's alone.
 final class NodeTable {
-  /// All nodes.
   private(set) var nodes: [NodeID: Node] = [:]
   /// The nodes that were made, changed or removed since the tree was saved.
   let changes = TreeChanges()
@@ -48,7 +47,6 @@ final class NodeTable {
     if case .keys(let domain) = position.root { byDomain[domain] = root }
   }
 
-  /// The domains with a node.
   var domains: [DomainName] { Array(byDomain.keys) }
 
   /// How many nodes there are.
@@ -331,7 +329,6 @@ extension NodeTable {
     }
   }
 
-  /// Adds a scratch directory.
   func addScratchDirectory(_ path: ScratchPath, now: Moment) -> Node {
     add(path, bytes: 0, now) { [changes] id in
       .directory(ScratchDirectory(path, id, changes: changes))

@@ -17,7 +17,7 @@ extension Tree {
     if directory is RootDirectory, let domain = try engine.domain(named: name),
       try asTreeError({ () throws(EngineError) in try engine.hasDomain(domain) })
     {
-      return .found(try entry(directoryNode(of: domain, now: now)))
+      return .found(try entry(directoryNode(of: domain)))
     }
     return try lookupScratch(name, in: directory) ?? .missing(isCacheable: true)
   }
@@ -50,7 +50,7 @@ extension Tree {
   }
 
   /// Returns the node of a domain that exists, and makes it if there is none.
-  func directoryNode(of domain: DomainName, now: Moment) throws(TreeError) -> Node {
+  func directoryNode(of domain: DomainName) throws(TreeError) -> Node {
     if let node = table[domain] { return node }
     let node = table.node(of: domain)
     let time = try asTreeError { () throws(EngineError) in try engine.modified(domain) }

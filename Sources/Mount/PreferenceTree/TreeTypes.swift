@@ -282,7 +282,6 @@ public struct TreePosition: Sendable {
     (self.number, self.path, self.root) = (number, path, root)
   }
 
-  /// The node of the root.
   var rootNode: NodeID { NodeID(rawValue: number << NodeID.treeShift | NodeID.root.rawValue) }
 
   /// `st_ino` of the root.

@@ -229,7 +229,6 @@ final class ValueReader {
       modified: resolution.modified, location: resolution.location, text: text)
   }
 
-  /// Drops the text that is cached in the file, if there is one.
   func dropCachedText(_ file: KeyFile) {
     cachedBytes -= file.cachedText?.text.count ?? 0
     file.cachedText = nil

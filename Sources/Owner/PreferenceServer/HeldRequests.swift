@@ -100,7 +100,6 @@ extension Request {
   /// Whether the request asks for lists.
   fileprivate var isLoad: Bool { if case .loadLists = self { true } else { false } }
 
-  /// The locations that the request names.
   var named: [Location] {
     switch self {
     case .load(let location), .modified(let location): [location]

@@ -14,7 +14,6 @@ struct OutgoingBytes {
   /// Bytes that may wait. While there are more, the client's requests are not received.
   static let most = 64 << 20
 
-  /// Whether bytes wait.
   var isWaiting: Bool { sent < bytes.count }
 
   /// Whether more than `most` bytes wait.
@@ -27,7 +26,6 @@ struct OutgoingBytes {
     return bytes.count - sent - answers > Self.most
   }
 
-  /// The bytes that are to be sent next.
   var next: ArraySlice<UInt8> { bytes[sent...] }
 
   /// Adds a message. Cost: O(message) on average; O(1) if nothing waits.

@@ -8,7 +8,6 @@ struct AdditionsTable {
   struct Additions: Sendable {
     /// The state of the files that it was read from (`ProfileReading.state`).
     var state: [String]
-    /// The additions.
     var settings: PlaceAdditions
   }
 

@@ -22,7 +22,6 @@ struct Historian {
   /// Milliseconds after which a history that could not be written is tried again.
   private static let patience: Int64 = 10_000
 
-  /// Whether there is a history.
   var hasHistory: Bool { writer != nil }
 
   /// The number of the last change that is in the history.

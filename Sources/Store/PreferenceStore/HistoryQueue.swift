@@ -49,7 +49,6 @@ struct HistoryQueue {
     }
   }
 
-  /// A change.
   struct Change: Sendable {
     var time: Timestamp
     /// The time of the first change that it stands for.

@@ -2,7 +2,6 @@ import PreferenceModel
 import PropertyList
 import SystemCalls
 
-/// One record of the journal.
 enum JournalRecord: Equatable {
   /// A changeset that was acknowledged; the request of a client that it carries out, which asks
   /// again if it got no answer; and who made it (nil if the history has the change already, or it

@@ -3,7 +3,6 @@ import StoreAccess
 import SystemCalls
 
 extension StoreLayout {
-  /// The domains that have a list in the place.
   func domains(in place: Place) throws(SystemError) -> Set<DomainName> {
     // A directory that has the name of a list counts: it is a list that cannot be read.
     guard hasLists(place) else { return [] }

@@ -9,7 +9,6 @@ struct BinaryList {
     let offsetSize: Int
     /// The size of a reference to an object, in bytes.
     let referenceSize: Int
-    /// The offset of the offset table.
     let offsetTable: Int
     let objectCount: Int
     /// The number of the object that is the root.
@@ -54,7 +53,6 @@ struct BinaryList {
       objectCount: Int(count), top: Int(top))
   }
 
-  /// Returns an error at the offset.
   func failure(_ offset: Int, _ reason: String) -> FormatError {
     FormatError(.binary, offset: offset, reason)
   }

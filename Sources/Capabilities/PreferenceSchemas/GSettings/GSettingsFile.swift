@@ -3,7 +3,6 @@ import SystemCalls
 /// What a file of schemas of GSettings declares. The file is not parsed for it: only its tags are
 /// looked at, and of those only the ones that begin schemas, enumerations and flags.
 struct GSettingsFile: Sendable {
-  /// A schema of the file.
   struct Schema: Sendable {
     let id: String
     /// The path of its keys; nil if it is relocatable, so that only a program knows where they are.

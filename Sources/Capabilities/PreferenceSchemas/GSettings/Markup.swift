@@ -4,7 +4,6 @@ import PropertyList
 /// entities; comments, instructions and the document type are passed over. It is for schemas of
 /// GSettings, which need no more.
 struct Markup {
-  /// An element.
   final class Element {
     let name: String
     let attributes: [String: String]
@@ -16,7 +15,6 @@ struct Markup {
       (self.name, self.attributes) = (name, attributes)
     }
 
-    /// The children with that name.
     func all(_ name: String) -> [Element] { children.filter { $0.name == name } }
 
     /// The text of the first child with that name, without blanks around it and with one blank for

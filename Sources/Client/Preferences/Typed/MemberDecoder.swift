@@ -60,7 +60,6 @@ struct MemberDecoder: Decoder {
     return Conversions.url(list)
   }
 
-  /// Returns the decoder of a part.
   func part(_ key: any CodingKey, _ list: Value, filledFrom other: Value? = nil) -> MemberDecoder {
     var part = MemberDecoder(list, filledFrom: other, ignored: ignored)
     part.codingPath = codingPath + [key]

@@ -105,7 +105,6 @@ struct KeyFile {
   /// - Parameter path: the key that the node is the file of.
   init(_ node: Node, _ path: KeyPath) { (self.node, found) = (node, path) }
 
-  /// The node of the file.
   var id: NodeID { node.id }
 
   /// The key; where the node is no key's file any more, the one when this view was made.

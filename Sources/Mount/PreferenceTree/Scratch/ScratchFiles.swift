@@ -122,7 +122,6 @@ final class ScratchFiles {
     }
   }
 
-  /// Makes a scratch directory.
   func addDirectory(_ path: ScratchPath, now: Moment) throws(TreeError) -> Node {
     try checkRoom(for: ScratchSpace.overhead, path.name)
     let node = table.addScratchDirectory(path, now: now)
