@@ -50,7 +50,7 @@ public struct ProcessFacts: Equatable, Sendable {
 
   private static func nameAndParent(of process: pid_t) -> (name: ArraySlice<UInt8>, parent: pid_t)?
   {
-    let contents = (try? Files.contents("/proc/\(process)/stat", limit: 4096)) ?? nil
+    let contents = try? Files.contents("/proc/\(process)/stat", limit: 4096)
     // "PID (NAME) STATE PARENT ...", and the name may have any character.
     guard let contents, let start = contents.firstIndex(of: UInt8(ascii: "(")),
       let end = contents.lastIndex(of: UInt8(ascii: ")")), start < end
@@ -65,7 +65,7 @@ public struct ProcessFacts: Equatable, Sendable {
   /// Whether a process is there, and is not stopped (SIGSTOP, a debugger). Cost: a file of proc(5),
   /// which is in memory.
   public static func isRunning(_ process: pid_t) -> Bool {
-    let contents = (try? Files.contents("/proc/\(process)/stat", limit: 4096)) ?? nil
+    let contents = try? Files.contents("/proc/\(process)/stat", limit: 4096)
     // The name of the program, in parentheses, may have any character.
     guard let contents, let end = contents.lastIndex(of: UInt8(ascii: ")")) else { return false }
     guard let state = contents.dropFirst(end + 2).first else { return false }
@@ -103,7 +103,7 @@ public struct ProcessFacts: Equatable, Sendable {
 
   /// The lines of a file, as bytes, which are split much faster than characters.
   private static func lines(_ path: String) -> [ArraySlice<UInt8>] {
-    let bytes = ((try? Files.contents(path, limit: 1 << 16)) ?? nil) ?? []
+    let bytes = (try? Files.contents(path, limit: 1 << 16)) ?? []
     return bytes.split(separator: UInt8(ascii: "\n"))
   }
 }

@@ -69,7 +69,7 @@ public struct ProfileFolder: ProfileReading {
   /// The paths of the profiles of a place, sorted. Hidden files do not count.
   private func files(_ place: Place) -> [String] {
     let directory = layout.directory(place)
-    let names = (try? Files.names(in: directory)) ?? nil
+    let names = try? Files.names(in: directory)
     return (names ?? []).filter { $0.hasSuffix(Self.suffix) && !$0.hasPrefix(".") }.sorted()
       .map { "\(directory)/\($0)" }
   }
@@ -77,7 +77,7 @@ public struct ProfileFolder: ProfileReading {
   /// The paths of the certificates of signers. Hidden files do not count.
   private var signerFiles: [String] {
     let directory = layout.signersDirectory
-    let names = (try? Files.names(in: directory)) ?? nil
+    let names = try? Files.names(in: directory)
     return (names ?? []).filter { !$0.hasPrefix(".") }.sorted().map { "\(directory)/\($0)" }
   }
 
@@ -94,8 +94,8 @@ public struct ProfileFolder: ProfileReading {
     }
     let files = signerFiles
     // A directory that cannot be listed may have certificates.
-    if files.isEmpty, ((try? Files.names(in: directory)) ?? nil) != nil { return nil }
-    return files.compactMap { (try? Files.regularContents($0, limit: 1 << 20)) ?? nil }
+    if files.isEmpty, (try? Files.names(in: directory)) != nil { return nil }
+    return files.compactMap { try? Files.regularContents($0, limit: 1 << 20) }
   }
 
   private func read(_ path: String, _ signers: [[UInt8]]?) -> Installed {

@@ -69,7 +69,7 @@ final class OwnerSearch: Sendable {
   /// number.
   var unanswered: EngineError {
     let path = surroundings.stateDirectory + "/lock"
-    let lock = (try? Files.regularContents(path, limit: 64)) ?? nil
+    let lock = try? Files.regularContents(path, limit: 64)
     let process = lock.flatMap { pid_t(String(decoding: $0, as: UTF8.self)) }
     let hint = process.map { "is process \($0) stopped? (kill -CONT \($0))" } ?? "is it stopped?"
     return EngineError(

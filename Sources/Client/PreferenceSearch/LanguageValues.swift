@@ -17,7 +17,7 @@ enum LanguageValues {
     guard isName(language) else { return [:] }
     for directory in Surroundings.dataDirectories {
       let path = "\(directory)/preferences/languages/\(language).plist"
-      guard let bytes = (try? Files.regularContents(path, limit: 1 << 20)) ?? nil else { continue }
+      guard let bytes = try? Files.regularContents(path, limit: 1 << 20) else { continue }
       if case .dictionary(let values)? = try? Document.read(bytes).value { return values }
     }
     return localeNames(language).lazy.compactMap { LocaleData($0) }.first.map(values) ?? [:]

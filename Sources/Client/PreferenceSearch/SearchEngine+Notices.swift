@@ -43,7 +43,7 @@ extension SearchEngine {
     let has = { [places] (key: Key, domain: DomainName, asked: ArraySlice<Place>) in
       asked.contains { place in
         let location = Location(place, domain)
-        return places.isLoaded(location) && ((try? places.find(key, at: location)) ?? nil) != nil
+        return places.isLoaded(location) && (try? places.find(key, at: location)) != nil
       }
     }
     let seen = seen(Notice(changeset: changeset, events: changeset.events(has), author: nil))

@@ -38,7 +38,7 @@ struct Application {
   private static func information(of path: String) -> ValueDictionary {
     let files = ["Contents/Info.plist", "Resources/Info-gnustep.plist"].map { "\(path)/\($0)" }
     for file in files {
-      guard let bytes = (try? Files.contents(file, limit: 1 << 24)) ?? nil,
+      guard let bytes = try? Files.contents(file, limit: 1 << 24),
         let values = (try? Document.read(bytes))?.value.dictionary
       else { continue }
       return values

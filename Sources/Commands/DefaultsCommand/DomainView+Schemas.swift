@@ -17,7 +17,7 @@ extension DomainView {
   /// Whether a directory of schemas has one of the domain, which may not be readable.
   var hasSchemaFile: Bool {
     let path = StoreLayout(store.surroundings).path(Location(.schema, target.domain))
-    return ((try? Files.linkStatus(path)) ?? nil) != nil
+    return (try? Files.linkStatus(path)) != nil
   }
 
   /// A value that was written without types: its strings are values of the types that the schema

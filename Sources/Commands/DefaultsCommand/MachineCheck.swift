@@ -119,7 +119,7 @@ struct MachineCheck {
   private mutating func checkFiles(of directory: String, for user: Account?) {
     let files = Self.files(in: directory).map { "\(directory)/\($0)" }
     for path in [directory] + files {
-      guard let status = (try? Files.status(path)) ?? nil else { continue }
+      guard let status = try? Files.status(path) else { continue }
       let needed: mode_t = status.st_mode & S_IFMT == S_IFDIR ? 0o5 : 0o4
       let isOwn = user.map { $0.user == status.st_uid } ?? false
       var bits = isOwn ? status.st_mode >> 6 : status.st_mode
@@ -140,13 +140,13 @@ struct MachineCheck {
   }
 
   private static func files(in directory: String) -> [String] {
-    (((try? Files.names(in: directory)) ?? nil) ?? []).sorted().filter {
+    ((try? Files.names(in: directory)) ?? []).sorted().filter {
       !$0.hasPrefix(".") || $0.hasPrefix(".GlobalPreferences.")
     }
   }
 
   private static func directories(in directory: String) -> [String] {
-    (((try? Files.names(in: directory, withDirectories: true)) ?? nil) ?? []).sorted().filter {
+    ((try? Files.names(in: directory, withDirectories: true)) ?? []).sorted().filter {
       !$0.hasPrefix(".") && Files.isDirectory("\(directory)/\($0)")
     }
   }

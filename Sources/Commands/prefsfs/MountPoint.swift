@@ -32,7 +32,7 @@ enum MountPoint {
 
   /// Whether a mount at the directory hides files.
   static func hidesFiles(_ point: String) -> Bool {
-    let names = ((try? Files.names(in: point, withDirectories: true)) ?? nil) ?? []
+    let names = (try? Files.names(in: point, withDirectories: true)) ?? []
     return names.contains { $0 != "." && $0 != ".." }
   }
 

@@ -106,7 +106,7 @@ public final class ManagedDirectories: Sendable {
   private func hasMark(_ name: String) -> Bool {
     if name == layout.userName { return true }
     let path = "\(directory)/\(name)"
-    let names = ((try? Files.names(in: path, withDirectories: true)) ?? nil) ?? []
+    let names = (try? Files.names(in: path, withDirectories: true)) ?? []
     return names.contains { inner in
       inner == ".lock" || inner == ".GlobalPreferences" + Self.list
         || inner.hasSuffix(".mobileconfig")
@@ -116,11 +116,11 @@ public final class ManagedDirectories: Sendable {
   }
 
   private func kind(_ name: String, _ domain: DomainName, isUser: Bool) -> Kind {
-    let names = ((try? Files.names(in: "\(directory)/\(name)")) ?? nil) ?? []
+    let names = (try? Files.names(in: "\(directory)/\(name)")) ?? []
     let lists = names.filter { $0.hasSuffix(Self.list) && !$0.hasPrefix(".") }
     if isUser, lists.isEmpty { return .user }
     let path = layout.path(Location(.managed, domain))
-    let hasList = ((try? Files.linkStatus(path)) ?? nil) != nil
+    let hasList = (try? Files.linkStatus(path)) != nil
     let areLists = !lists.isEmpty && !hasList && lists.allSatisfy(Self.isNamedLikeList)
     if isUser { return areLists ? .user : .either(isUserKnown: true) }
     // The name of a user may have a dot. With two, it is the name of a domain.

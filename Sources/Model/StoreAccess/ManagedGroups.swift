@@ -105,7 +105,7 @@ public final class ManagedGroups: Sendable {
   private var present: [String] {
     if layout.userName.isEmpty { return [] }
     let directory = layout.directory(.managed)
-    let names = ((try? Files.names(in: directory, withDirectories: true)) ?? nil) ?? []
+    let names = (try? Files.names(in: directory, withDirectories: true)) ?? []
     return names.filter {
       $0.first == Self.mark && $0.utf8.count > 1 && Files.isDirectory("\(directory)/\($0)")
     }.sorted { DomainName($0) < DomainName($1) }

@@ -9,7 +9,7 @@ enum StateDirectories {
   static func numbers(beside usual: String) -> [Int] {
     let parent = Files.parent(of: usual)
     let prefix = (usual.split(separator: "/").last.map(String.init) ?? "") + "."
-    let names = ((try? Files.names(in: parent, withDirectories: true)) ?? nil) ?? []
+    let names = (try? Files.names(in: parent, withDirectories: true)) ?? []
     let numbers = names.compactMap { name -> Int? in
       guard name.hasPrefix(prefix), let number = Int(name.dropFirst(prefix.count)) else {
         return nil
@@ -35,9 +35,7 @@ extension StoreLayout {
     let usual = StateDirectories.usual(stateDirectory)
     let all = [usual] + StateDirectories.numbers(beside: usual).map { "\(usual).\($0)" }
     return all.filter { path in
-      guard path != stateDirectory, let status = (try? Files.linkStatus(path)) ?? nil else {
-        return false
-      }
+      guard path != stateDirectory, let status = try? Files.linkStatus(path) else { return false }
       return status.st_mode & S_IFMT == S_IFDIR
     }
   }

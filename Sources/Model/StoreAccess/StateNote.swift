@@ -60,7 +60,7 @@ struct StateNote: Equatable {
   }
 
   private static func line(_ path: String) -> String {
-    let bytes = (try? Files.contents(path, limit: 256)) ?? nil
+    let bytes = try? Files.contents(path, limit: 256)
     return String(decoding: bytes ?? [], as: UTF8.self).split(separator: "\n").first.map(
       String.init)
       ?? ""
@@ -77,7 +77,7 @@ struct StateNote: Equatable {
   }
 
   private static var namespace: UInt64 {
-    ((try? Files.status("/proc/self/ns/pid")) ?? nil).map { UInt64($0.st_ino) } ?? 0
+    (try? Files.status("/proc/self/ns/pid")).map { UInt64($0.st_ino) } ?? 0
   }
 
   /// Whether the directory, in which this note stands, may be used by the process that `here`
@@ -145,7 +145,7 @@ extension StoreLayout {
   /// listing, and a few small files for each directory.
   package var isShared: Bool {
     let parent = Files.parent(of: stateDirectory)
-    let names = ((try? Files.names(in: parent, withDirectories: true)) ?? nil) ?? []
+    let names = (try? Files.names(in: parent, withDirectories: true)) ?? []
     return names.contains { name in
       let path = "\(parent)/\(name)"
       guard name != ".", name != "..", path != stateDirectory, let last = lastUse(of: path) else {
@@ -157,7 +157,7 @@ extension StoreLayout {
   }
 
   private func lastUse(of directory: String) -> Timestamp? {
-    ((try? Files.linkStatus(noteFile(in: directory))) ?? nil).map { Timestamp($0.st_mtim) }
+    (try? Files.linkStatus(noteFile(in: directory))).map { Timestamp($0.st_mtim) }
   }
 
   /// The file of the note in a state directory.

@@ -61,7 +61,7 @@ public struct StoreLayout: Sendable {
 
   /// Notes that the user's name may be known later.
   mutating func noteUnknownUser() {
-    let names = (try? Files.names(in: managedDirectory, withDirectories: true)) ?? nil
+    let names = try? Files.names(in: managedDirectory, withDirectories: true)
     let directories = (names ?? []).filter { Files.isDirectory("\(managedDirectory)/\($0)") }
     let kinds = ManagedDirectories(self).kinds(of: directories, asking: .never)
     isUserUnknown = kinds.values.contains { $0 != .fragments }
@@ -149,7 +149,7 @@ public struct StoreLayout: Sendable {
     let paths = schemaDirectories.flatMap { directory in
       schemaNames(of: location.domain).map { "\(directory)/\($0)" }
     }
-    return paths.dropLast().first { ((try? Files.linkStatus($0)) ?? nil) != nil } ?? last
+    return paths.dropLast().first { (try? Files.linkStatus($0)) != nil } ?? last
   }
 
   /// The directories that the place's lists may be in.

@@ -134,7 +134,7 @@ public struct Surroundings: Sendable {
   /// `$XDG_RUNTIME_DIR`, if it is the user's own: `su` keeps the variable of the user who called it.
   private static var runtimeDirectory: String? {
     guard let path = Environment.directory("XDG_RUNTIME_DIR").map(absolute) else { return nil }
-    let owner = ((try? Files.status(path)) ?? nil)?.st_uid
+    let owner = (try? Files.status(path))?.st_uid
     return (owner.map { $0 != geteuid() } ?? isSomebodyElses(path)) ? nil : path
   }
 
@@ -196,10 +196,10 @@ public struct Surroundings: Sendable {
   package static func awaitedMount(of home: String, _ planned: [String]) -> String? {
     let points = planned.filter { $0 != "/" && (home == $0 || home.hasPrefix($0 + "/")) }
     guard let point = points.max(by: { $0.utf8.count < $1.utf8.count }),
-      let here = (try? Files.status(point)) ?? nil,
-      let above = (try? Files.status(Files.parent(of: point))) ?? nil, here.st_dev == above.st_dev
+      let here = try? Files.status(point),
+      let above = try? Files.status(Files.parent(of: point)), here.st_dev == above.st_dev
     else { return nil }
-    let names = (try? Files.names(in: point, withDirectories: true)) ?? nil
+    let names = try? Files.names(in: point, withDirectories: true)
     return names?.allSatisfy { $0 == "." || $0 == ".." } == true ? point : nil
   }
 
@@ -226,7 +226,7 @@ public struct Surroundings: Sendable {
   /// The paths where the present owner may be listening: the noted one first, then `socketPaths`.
   public var ownerSocketPaths: [String] {
     if other != nil { return socketPaths }
-    let noted = (try? Files.regularContents(socketNote, limit: 4096)) ?? nil
+    let noted = try? Files.regularContents(socketNote, limit: 4096)
     let usual = stateObstacle == nil ? socketPaths : socketPaths + [lastSocketPath]
     guard let noted, !noted.isEmpty else { return usual }
     let path = String(decoding: noted, as: UTF8.self)
@@ -310,7 +310,7 @@ public struct Surroundings: Sendable {
   public var globalName: String {
     let (apple, gnustep) = (".GlobalPreferences", "NSGlobalDomain")
     let isThere = { (name: String) in
-      ((try? Files.status("\(userDirectory)/\(name).plist")) ?? nil) != nil
+      (try? Files.status("\(userDirectory)/\(name).plist")) != nil
     }
     return isThere(gnustep) && !isThere(apple) ? gnustep : apple
   }

@@ -52,7 +52,7 @@ extension MountObstacle {
     var obstacle = MountObstacle()
     let device = open("/dev/fuse", O_RDWR | O_CLOEXEC)
     if device < 0 { obstacle.device = Errno.current } else { close(device) }
-    let status = (try? Files.contents("/proc/self/status", limit: 1 << 16)) ?? nil
+    let status = try? Files.contents("/proc/self/status", limit: 1 << 16)
     let fields = Self.fields(of: String(decoding: status ?? [], as: UTF8.self))
     obstacle.mayMount = holdsAdministration(fields["CapEff"])
     obstacle.isBounded = !holdsAdministration(fields["CapBnd"])
@@ -84,7 +84,7 @@ extension MountObstacle {
       String.init)
     for directory in ["/usr/bin"] + directories {
       let path = "\(directory)/fusermount3"
-      guard let status = (try? Files.status(path)) ?? nil else { continue }
+      guard let status = try? Files.status(path) else { continue }
       // ST_NOSUID of statvfs(3).
       let isIgnored = ((try? Files.space(path))?.f_flag ?? 0) & 2 != 0
       return status.st_uid == 0 && status.st_mode & S_ISUID != 0 && !isIgnored

@@ -122,7 +122,7 @@ final class EffectiveContents: ViewContents {
       let others = SearchList.persistentPlaces.filter { $0 != item.location.place }
       let wasThere =
         isAtHand(domain)
-        && others.contains { ((try? search.modified(Location($0, domain))) ?? nil) != nil }
+        && others.contains { (try? search.modified(Location($0, domain))) != nil }
       return wasThere ? nil : .created
     case .removeDomain where isAtHand(domain) && (try? search.hasDomain(domain)) == false:
       known.withLock { $0[domain] = nil }

@@ -106,7 +106,7 @@ struct ListWatcher {
 
   /// Device and inode of a directory; nil where there is none.
   private static func identity(_ path: String) -> [UInt64]? {
-    guard let status = (try? Files.status(path)) ?? nil else { return nil }
+    guard let status = try? Files.status(path) else { return nil }
     return [UInt64(status.st_dev), UInt64(status.st_ino)]
   }
 
@@ -253,7 +253,7 @@ struct ListWatcher {
 
   /// Watches the preference interfaces in a directory of schemas.
   private mutating func watchBundles(in directory: String, _ watch: DirectoryWatch) {
-    for name in ((try? Files.names(in: directory, withDirectories: true)) ?? nil) ?? []
+    for name in (try? Files.names(in: directory, withDirectories: true)) ?? []
     where name.hasSuffix(SettingsBundles.suffix) {
       let path = "\(directory)/\(name)"
       if (try? watch.add(path)) == true { directories.bundles.insert(path) }
@@ -264,7 +264,7 @@ struct ListWatcher {
   private mutating func watchFragments(
     in directory: String, _ place: Place, _ watch: DirectoryWatch
   ) {
-    for name in ((try? Files.names(in: directory, withDirectories: true)) ?? nil) ?? []
+    for name in (try? Files.names(in: directory, withDirectories: true)) ?? []
     where layout.domain(ofFragments: name, in: place) != nil {
       let path = "\(directory)/\(name)"
       awaitLinks(on: path, watch)
@@ -322,7 +322,7 @@ struct ListWatcher {
   private mutating func followAdditionLinks(
     in directory: String, _ ending: String, _ watch: DirectoryWatch
   ) {
-    for name in ((try? Files.names(in: directory)) ?? nil) ?? [] where name.hasSuffix(ending) {
+    for name in (try? Files.names(in: directory)) ?? [] where name.hasSuffix(ending) {
       let path = "\(directory)/\(name)"
       guard
         let target = Files.linkTarget(path).map({ $0.hasPrefix("/") ? $0 : "\(directory)/\($0)" }),

@@ -56,7 +56,7 @@ struct FormerMachines {
 
   /// The histories that the one of a directory has.
   private func adopted(in directory: String) -> [String] {
-    let bytes = (try? Files.regularContents(note(in: directory), limit: 1 << 20)) ?? nil
+    let bytes = try? Files.regularContents(note(in: directory), limit: 1 << 20)
     return String(decoding: bytes ?? [], as: UTF8.self).split(separator: "\n").map(String.init)
   }
 
@@ -122,7 +122,7 @@ struct FormerMachines {
   }
 
   private static func modified(_ path: String) -> Timestamp? {
-    ((try? Files.linkStatus(path)) ?? nil).map { Timestamp($0.st_mtim) }
+    (try? Files.linkStatus(path)).map { Timestamp($0.st_mtim) }
   }
 
   /// Whether a directory may go.
@@ -156,7 +156,7 @@ struct FormerMachines {
     let parent = Files.parent(of: layout.stateDirectory)
     let own = Self.name(layout.stateDirectory)
     let usual = (own.split(separator: ".").first ?? own) + "."
-    for name in ((try? Files.names(in: parent, withDirectories: true)) ?? nil) ?? []
+    for name in (try? Files.names(in: parent, withDirectories: true)) ?? []
     where name.hasPrefix(usual) && name.hasSuffix(Self.gone) {
       // What fails now is tried again by the next owner.
       do throws(SystemError) { try Self.removeTree("\(parent)/\(name)") } catch {}

@@ -145,8 +145,6 @@ struct FragmentReader: Sendable {
   /// The names of a directory, sorted. None where it cannot be listed: its lists cannot be read
   /// either, and say so.
   private static func names(in directory: String) -> [String] {
-    ((try? Files.names(in: directory, withDirectories: true)) ?? nil ?? []).sorted {
-      Key($0) < Key($1)
-    }
+    ((try? Files.names(in: directory, withDirectories: true)) ?? []).sorted { Key($0) < Key($1) }
   }
 }

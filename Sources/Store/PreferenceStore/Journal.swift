@@ -110,7 +110,7 @@ final class Journal {
     let last = lastSequence
     segments = numbers.map { number in
       let path = "\(directory)/\(Self.prefix)\(number)"
-      let size = ((try? Files.linkStatus(path)) ?? nil).map { Int(clamping: $0.st_size) } ?? 0
+      let size = (try? Files.linkStatus(path)).map { Int(clamping: $0.st_size) } ?? 0
       return Segment(
         path: path, size: size, lastSequence: replay.ends[number] ?? last, isSynchronized: false,
         file: FileNumber(path))

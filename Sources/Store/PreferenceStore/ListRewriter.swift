@@ -180,7 +180,7 @@ final class ListRewriter: Sendable {
   /// forced key `MachineListFormat` of the domain `prefsfs` is `xml`.
   private var writesXML: Bool {
     let setting = Place.forced.lazy.compactMap { place in
-      (try? self.lists.find("MachineListFormat", at: Location(place, .settings))) ?? nil
+      try? self.lists.find("MachineListFormat", at: Location(place, .settings))
     }.first
     return setting?.value == "xml"
   }

@@ -178,7 +178,7 @@ extension Lists {
     if after.obstacle != before.obstacle {
       domains.formUnion(loadedLocations.filter { $0.place == place }.map(\.domain))
     }
-    let lists = domains.filter { ((try? listModified(Location(place, $0))) ?? nil) != nil }
+    let lists = domains.filter { (try? listModified(Location(place, $0))) != nil }
     // Only profiles have reports; everything else is a list that somebody edits.
     let source = ChangeSource(before.reports == after.reports ? .list : .profile)
     state.withLock { state in

@@ -235,7 +235,7 @@ extension Lists {
   /// the log. It counts as an empty list, so that it is not read again before it changes.
   private func schema(of location: Location) -> ListFile.Contents? {
     let file = ListFile(layout, location)
-    guard let identity = (try? file.identity()) ?? nil else { return nil }
+    guard let identity = try? file.identity() else { return nil }
     let reason: String
     do {
       guard identity.size <= Int64(Schema.largest) else {

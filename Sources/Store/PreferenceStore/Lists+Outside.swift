@@ -68,7 +68,7 @@ extension Lists {
     state.withLock { $0.directories.appearances += 1 }
     // Not `exists`: that follows a symbolic link, which may lead to a file system that hangs.
     let path = layout.path(location)
-    let exists = ((try? Files.linkStatus(path)) ?? nil) != nil && !layout.leadsNowhere(path)
+    let exists = (try? Files.linkStatus(path)) != nil && !layout.leadsNowhere(path)
     if location.place == .schema {
       return invalidate(location)
     }

@@ -83,7 +83,7 @@ final class SeenLists: Sendable {
 
   init(_ history: HistoryDirectory) {
     directory = history.path + "/seen"
-    let names = (try? Files.names(in: directory)) ?? nil
+    let names = try? Files.names(in: directory)
     // A directory that changes may list a name twice.
     let files = (names ?? []).map { ($0, nil as Location?) }
     state = Mutex(State(files: Dictionary(files, uniquingKeysWith: { first, _ in first })))
@@ -170,7 +170,7 @@ final class SeenLists: Sendable {
   }
 
   private func read(_ name: String) -> Seen? {
-    guard let bytes = (try? Files.contents(path(name), limit: 64 << 20)) ?? nil else { return nil }
+    guard let bytes = try? Files.contents(path(name), limit: 64 << 20) else { return nil }
     return Seen(bytes)
   }
 
@@ -246,7 +246,7 @@ final class SeenLists: Sendable {
 
   private func isUnchanged(_ look: Look, _ name: String) -> Bool {
     guard let identity = look.identity, isKnown(name),
-      let status = (try? Files.linkStatus(path(name))) ?? nil
+      let status = try? Files.linkStatus(path(name))
     else { return false }
     return Timestamp(status.st_mtim) == identity.modified
   }
@@ -293,7 +293,7 @@ final class SeenLists: Sendable {
     state.withLock { $0.files }.compactMap { name, location in
       guard let location = location ?? read(name)?.location else { return nil }
       state.withLock { _ = $0.files.updateValue(location, forKey: name) }
-      guard let seen = (try? Files.linkStatus(self.path(name))) ?? nil else { return nil }
+      guard let seen = try? Files.linkStatus(self.path(name)) else { return nil }
       do throws(SystemError) {
         let list = try Files.status(path(location))
         return list.map { Timestamp($0.st_mtim) } == Timestamp(seen.st_mtim) ? nil : location

@@ -9,7 +9,7 @@ extension StoreLayout {
     if place == .schema {
       var names: [String] = []
       // A directory that cannot be listed has no schemas, as for a look-up.
-      for path in schemaDirectories { names += ((try? Files.names(in: path)) ?? nil) ?? [] }
+      for path in schemaDirectories { names += (try? Files.names(in: path)) ?? [] }
       return Set(names.compactMap { domain(ofFile: $0, in: place) })
     }
     let path = directory(place)

@@ -121,7 +121,7 @@ extension BinaryList {
     _ bytes: UnsafeBufferPointer<UInt8>, at position: Int, of references: Int
   ) -> Bool {
     guard let offset = try? offset(ofKey: position, of: references) else { return false }
-    if self.bytes[offset] & 0xF0 == 0x50, let text = (try? ascii(at: offset)) ?? nil {
+    if self.bytes[offset] & 0xF0 == 0x50, let text = try? ascii(at: offset) {
       return text.isEqual(to: bytes)
     }
     guard case .string(let text)? = try? decode(at: offset).value else { return false }
@@ -136,7 +136,7 @@ extension BinaryList {
 
   fileprivate func key(at position: Int, of references: Int, _ maker: inout KeyMaker) -> Key? {
     guard let offset = try? offset(ofKey: position, of: references) else { return nil }
-    if bytes[offset] & 0xF0 == 0x50, let text = (try? ascii(at: offset)) ?? nil {
+    if bytes[offset] & 0xF0 == 0x50, let text = try? ascii(at: offset) {
       return maker.key(text)
     }
     guard case .string(let text)? = try? decode(at: offset).value else { return nil }

@@ -14,7 +14,7 @@ struct GSettingsDirectory: Sendable {
 
     /// The state of what is at the path; nil if nothing is, or it cannot be said.
     init?(_ path: String) {
-      guard let status = (try? Files.status(path)) ?? nil else { return nil }
+      guard let status = try? Files.status(path) else { return nil }
       (device, inode) = (UInt64(status.st_dev), UInt64(status.st_ino))
       (size, modified) = (Int64(status.st_size), Timestamp(status.st_mtim))
     }
@@ -46,7 +46,7 @@ struct GSettingsDirectory: Sendable {
   init(_ path: String, since old: GSettingsDirectory?, _ report: (String, String) -> Void) {
     (self.path, stamp) = (path, Stamp(path))
     isSettled = stamp.map { Timestamp.now.nanoseconds(after: $0.modified) > 100_000_000 } ?? true
-    let names = ((try? Files.names(in: path)) ?? nil) ?? []
+    let names = (try? Files.names(in: path)) ?? []
     overrides = Array(names.filter { $0.hasSuffix(".gschema.override") }.sorted().prefix(Self.most))
     let schemas = names.filter { $0.hasSuffix(".gschema.xml") || $0.hasSuffix(".enums.xml") }
     if schemas.count > Self.most { report(path, "it has more than \(Self.most) schemas") }

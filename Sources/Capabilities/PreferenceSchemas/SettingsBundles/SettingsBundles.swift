@@ -30,7 +30,7 @@ package struct SettingsBundles: Sendable {
   package var domains: Set<DomainName> {
     Set(
       directories.flatMap { directory in
-        (((try? Files.names(in: directory, withDirectories: true)) ?? nil) ?? []).filter {
+        ((try? Files.names(in: directory, withDirectories: true)) ?? []).filter {
           $0.hasSuffix(Self.suffix) && SettingsPane.isName($0)
         }
         .map { DomainName(String($0.dropLast(Self.suffix.utf8.count))) }.filter { has($0) }
@@ -43,7 +43,7 @@ package struct SettingsBundles: Sendable {
   /// When the first pane of the domain's bundle last changed; nil if it has none.
   package func modified(of domain: DomainName) -> Timestamp? {
     guard let bundle = bundle(of: domain),
-      let status = (try? Files.status("\(bundle)/\(Self.root).plist")) ?? nil
+      let status = try? Files.status("\(bundle)/\(Self.root).plist")
     else { return nil }
     return Timestamp(status.st_mtim)
   }
@@ -68,12 +68,12 @@ package struct SettingsBundles: Sendable {
   private func bundle(of domain: DomainName) -> String? {
     guard SettingsPane.isName(domain.string) else { return nil }
     return directories.lazy.map { "\($0)/\(domain)\(Self.suffix)" }.first {
-      ((try? Files.status("\($0)/\(Self.root).plist")) ?? nil) != nil
+      (try? Files.status("\($0)/\(Self.root).plist")) != nil
     }
   }
 
   private static func list(_ path: String) -> ValueDictionary? {
-    let bytes = (try? Files.regularContents(path, limit: largest)) ?? nil
+    let bytes = try? Files.regularContents(path, limit: largest)
     return bytes.flatMap { try? Document.read($0).value }.flatMap(\.dictionary)
   }
 

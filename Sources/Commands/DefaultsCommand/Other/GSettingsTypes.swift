@@ -23,7 +23,7 @@ struct GSettingsTypes {
   init(_ directories: [String]) {
     for directory in directories {
       var schemas = GSettingsSchemas()
-      let names = ((try? Files.names(in: directory)) ?? nil) ?? []
+      let names = (try? Files.names(in: directory)) ?? []
       // Enumerations are declared before the schemas that use them.
       for ending in [".enums.xml", ".gschema.xml"] {
         for name in names.sorted() where name.hasSuffix(ending) {

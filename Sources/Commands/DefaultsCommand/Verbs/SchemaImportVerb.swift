@@ -50,7 +50,7 @@ enum SchemaImportVerb {
   private static func enumerations(beside path: String) -> [String] {
     guard path != "-" else { return [] }
     let directory = Files.parent(of: path.contains("/") ? path : "./" + path)
-    let names = ((try? Files.names(in: directory)) ?? nil) ?? []
+    let names = (try? Files.names(in: directory)) ?? []
     return names.filter { $0.hasSuffix(".enums.xml") }
       .map { Files.canonicalPath("\(directory)/\($0)") }
   }

@@ -315,7 +315,7 @@ public final class Guard {
   /// driver whose invalidator waits in the kernel for an answer ends only when its successor has
   /// given it, but proc(5) has the signal before (field 52 of `stat`).
   private static func signalEnding(_ process: pid_t) -> Int32 {
-    let bytes = (try? Files.contents("/proc/\(process)/stat", limit: 4096)) ?? nil
+    let bytes = try? Files.contents("/proc/\(process)/stat", limit: 4096)
     // The name, in parentheses, may have blanks; field 3 follows it.
     let fields = String(decoding: bytes ?? [], as: UTF8.self).split(separator: ")").last?
       .split(whereSeparator: \.isWhitespace)

@@ -22,7 +22,7 @@ struct MissedChanges {
   ///   a larger one it has no event.
   func events(in known: [DomainName: Set<Key>]) -> [KeyEvent] {
     known.flatMap { domain, keys in
-      let time = (try? engine.modified(domain)) ?? nil
+      let time = try? engine.modified(domain)
       guard (time ?? since) >= since, let present = try? engine.keys(of: domain) else {
         return [KeyEvent]()
       }
@@ -36,7 +36,7 @@ struct MissedChanges {
   private static let most = 1000
 
   private func event(of key: Key, _ domain: DomainName, isKnown: Bool) -> KeyEvent? {
-    guard let found = (try? engine.resolve(key, in: domain)) ?? nil, found.modified >= since else {
+    guard let found = try? engine.resolve(key, in: domain), found.modified >= since else {
       return nil
     }
     return KeyEvent(domain, key, isKnown ? .changed : .created)
