@@ -16,9 +16,7 @@ public struct ReadableList {
   /// The format of the list.
   public private(set) var format = Format.xml
   /// The pairs of a text in their order, and whether they are hidden.
-  private(set) var pairs: [(key: Key, place: PairPlace, isHidden: Bool)] = []
-  /// The end of the tag that opens an XML list's dictionary.
-  private(set) var start = 0
+  private var pairs: [(key: Key, place: PairPlace, isHidden: Bool)] = []
   /// The hidden pairs of a binary list: the numbers of their objects; nil means out of range.
   private var objects: [(name: Key, key: Int?, value: Int?)] = []
   /// The list; a text in UTF-8, apart from what is hidden.
@@ -53,7 +51,7 @@ extension ReadableList {
   private mutating func readText(_ bytes: UnsafeBufferPointer<UInt8>) -> Bool {
     let places: [PairPlace]
     if let xml = XMLSkeleton(bytes) {
-      (start, places) = (xml.start, xml.pairs)
+      places = xml.pairs
     } else if let json = TextSkeleton(bytes, .json) {
       (format, places) = (.json, json.pairs)
     } else if let openStep = TextSkeleton(bytes, .openStep) {

@@ -47,6 +47,14 @@ import Testing
     #expect(list?.values == ["z": true] && list?.hidden.keys.sorted() == ["a"])
   }
 
+  @Test("a DTD with a part of its own, in which brackets are quoted, hides nothing")
+  func definitions() {
+    let dtd = "<!DOCTYPE plist [<!ENTITY a ']>'>]>"
+    let pairs = "<key>a</key><integer>x</integer><key>z</key><true/>"
+    let list = ReadableList(Array("\(dtd)<plist><dict>\(pairs)</dict></plist>".utf8))
+    #expect(list?.values == ["z": true] && list?.hidden.keys.sorted() == ["a"])
+  }
+
   @Test("bytes that are not UTF-8 hide their key, and stay as they are")
   func bytes() {
     let text = Array("<plist><dict><key>a</key><string>".utf8) + [0xFF]

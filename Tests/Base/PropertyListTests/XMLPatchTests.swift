@@ -80,6 +80,14 @@ import Testing
     #expect(try patched(text, ["b": Value?.some(1)]) == nil)
   }
 
+  @Test("a list in another encoding is written anew")
+  func encoding() throws {
+    let head = "<?xml version='1.0' encoding='ISO-8859-1'?><plist><dict><key>a</key><string>"
+    let list = Array(head.utf8) + [0xF6] + Array("</string></dict></plist>".utf8)
+    #expect(try Document.read(list).value == ["a": "ö"])
+    #expect(XMLPatch.apply(to: list, from: ["a": "ö"], to: ["a": 1]) == nil)
+  }
+
   /// Lists that Foundation and plistlib write, as themes and key bindings are.
   private func lists() throws -> [[UInt8]] {
     var random = SystemRandomNumberGenerator()

@@ -100,13 +100,32 @@ struct XMLSkeleton {
     return true
   }
 
-  /// Skips blanks, comments, instructions and a DTD without a part of its own.
+  /// Skips blanks, comments, instructions and a DTD.
   /// - Returns: whether a `<` comes next.
   private mutating func skipBetween() -> Bool {
     repeat {
       index = bytes.endOfBlanks(from: index)
-    } while skip("<!--", to: "-->") || skip("<?", to: "?>") || skip("<!DOCTYPE", to: ">")
+    } while skip("<!--", to: "-->") || skip("<?", to: "?>") || skipDocumentType()
     return index < bytes.count && bytes[index] == UInt8(ascii: "<")
+  }
+
+  /// - Returns: whether a DTD came next, which was skipped. One without an end has all bytes.
+  private mutating func skipDocumentType() -> Bool {
+    guard isNext("<!DOCTYPE") else { return false }
+    var (quote, depth): (UInt8?, Int) = (nil, 0)
+    while index < bytes.count {
+      let byte = bytes[index]
+      index += 1
+      switch byte {
+      case UInt8(ascii: "\""), UInt8(ascii: "'"):
+        if quote == nil { quote = byte } else if quote == byte { quote = nil }
+      case UInt8(ascii: "[") where quote == nil: depth += 1
+      case UInt8(ascii: "]") where quote == nil: depth -= 1
+      case UInt8(ascii: ">") where quote == nil && depth == 0: return true
+      default: break
+      }
+    }
+    return false
   }
 
   /// Skips what begins with one mark, up to the other one.
