@@ -29,17 +29,11 @@ enum Literal {
     return "\"" + text.unicodeScalars.map { escapes[$0] ?? String($0) }.joined() + "\""
   }
 
-  private static func container(
-    _ lines: [String], _ opening: String, _ closing: String, _ depth: Int
-  ) -> String {
-    let indent = String(repeating: "    ", count: depth)
-    return opening + "\n" + lines.map { "\(indent)    \($0),\n" }.joined() + indent + closing
-  }
-
   // MARK: - Swift
 
-  static func swift(_ value: Value, file: String) -> String {
-    note(file) + "let \(name(file))\(annotation(value)) = \(swift(value, depth: 0))\n"
+  static func swift(_ value: Value, file: String) throws(Refusal) -> String {
+    let literal = try text(value, "", depth: 0)
+    return note(file) + "let \(name(file))\(annotation(value)) = \(literal)\n"
   }
 
   /// Returns the type annotation. Only a container of several types needs one.
@@ -49,28 +43,6 @@ enum Literal {
       Set(pairs.map(\.value.typeWord)).count > 1 ? " : [String : Any]" : ""
     case .array(let items): Set(items.map(\.typeWord)).count > 1 ? " : [Any]" : ""
     default: ""
-    }
-  }
-
-  private static func swift(_ value: Value, depth: Int) -> String {
-    switch value {
-    case .string(let text): return quoted(text)
-    case .boolean(let flag): return flag ? "true" : "false"
-    case .integer(let number): return number.description
-    case .real(let number): return PlainText.cFormat("%f", number)
-    case .single(let number): return PlainText.cFormat("%f", Double(number))
-    case .date(let time): return "Date(timeIntervalSinceReferenceDate: \(time.seconds))"
-    case .data(let bytes):
-      let digits = bytes.map { "0x" + CollectionOfOne($0).hexadecimal.uppercased() + "," }
-      return "Data(bytes: [\(digits.joined())])"
-    case .uid(let number): return "[\"CF$UID\" : \(number)]"
-    case .array(let items):
-      return container(items.map { swift($0, depth: depth + 1) }, "[", "]", depth)
-    case .dictionary(let pairs):
-      let lines = KeyOrder.sorted(pairs).map { key, value in
-        "\(quoted(key)) : \(swift(value, depth: depth + 1))"
-      }
-      return container(lines, "[", "]", depth)
     }
   }
 
@@ -85,7 +57,7 @@ enum Literal {
   ) throws(Refusal) -> String {
     let importLine =
       output == "-" ? "" : "#import \"\(OutputPath.stem(OutputPath.name(output))).h\"\n\n"
-    let literal = try objectiveC(value, depth: 0)
+    let literal = try text(value, "@", depth: 0)
     return importLine + note(file) + visibility + declaration(value, file) + " = \(literal);\n"
   }
 
@@ -105,25 +77,40 @@ enum Literal {
     return "\(type) * const \(name(file))"
   }
 
-  private static func objectiveC(_ value: Value, depth: Int) throws(Refusal) -> String {
+  // MARK: - Both
+
+  /// - Parameter mark: what stands before a literal: `@` in Objective-C, nothing in Swift.
+  private static func text(_ value: Value, _ mark: String, depth: Int) throws(Refusal) -> String {
+    let isSwift = mark.isEmpty
     switch value {
-    case .string(let text): return "@" + quoted(text)
-    case .boolean(let flag): return flag ? "@YES" : "@NO"
-    case .integer(let number): return "@\(number)"
-    case .real(let number): return "@" + PlainText.cFormat("%f", number)
-    case .single(let number): return "@" + PlainText.cFormat("%f", Double(number))
+    case .string(let text): return mark + quoted(text)
+    case .boolean(let flag): return isSwift ? "\(flag)" : flag ? "@YES" : "@NO"
+    case .integer(let number): return mark + number.description
+    case .real(let number): return mark + PlainText.cFormat("%f", number)
+    case .single(let number): return mark + PlainText.cFormat("%f", Double(number))
+    case .date(let time) where isSwift:
+      return "Date(timeIntervalSinceReferenceDate: \(time.seconds))"
+    case .data(let bytes) where isSwift:
+      let digits = bytes.map { "0x" + CollectionOfOne($0).hexadecimal.uppercased() + "," }
+      return "Data(bytes: [\(digits.joined())])"
+    case .uid(let number) where isSwift: return "[\"CF$UID\" : \(number)]"
     case .array(let items):
       var lines: [String] = []
-      for item in items { lines.append(try objectiveC(item, depth: depth + 1)) }
-      return container(lines, "@[", "]", depth)
+      for item in items { lines.append(try text(item, mark, depth: depth + 1)) }
+      return container(lines, mark + "[", "]", depth)
     case .dictionary(let pairs):
       var lines: [String] = []
       for (key, item) in KeyOrder.sorted(pairs) {
-        let name = "@" + quoted(key)
-        lines.append("\(name) : \(try objectiveC(item, depth: depth + 1))")
+        lines.append("\(mark)\(quoted(key)) : \(try text(item, mark, depth: depth + 1))")
       }
-      return container(lines, "@{", "}", depth)
+      return container(lines, isSwift ? "[" : "@{", isSwift ? "]" : "}", depth)
     case .date, .data, .uid: throw refusal
     }
+  }
+
+  private static func container(
+    _ lines: [String], _ opening: String, _ closing: String, _ depth: Int
+  ) -> String {
+    PlainText.container(lines.map { $0 + "," }, opening, closing, depth, indent: "    ")
   }
 }

@@ -25,11 +25,12 @@ enum PlainText {
     }
   }
 
-  private static func container(
-    _ lines: [String], _ opening: String, _ closing: String, _ depth: Int
+  /// Returns a container with a line for each item.
+  static func container(
+    _ lines: [String], _ opening: String, _ closing: String, _ depth: Int, indent: String = "  "
   ) -> String {
-    let indent = String(repeating: "  ", count: depth)
-    return opening + "\n" + lines.map { "\(indent)  \($0)\n" }.joined() + indent + closing
+    let outer = String(repeating: indent, count: depth)
+    return opening + "\n" + lines.map { "\(outer)\(indent)\($0)\n" }.joined() + outer + closing
   }
 
   /// Returns the text of data. If there are more than 24 bytes, it has the first 16 and the last 8.

@@ -16,7 +16,7 @@ struct Rendering {
     case .xml, .unchanged: return Document.anyXML(value.inWholeSeconds)
     case .binary: return Document.binary(value)
     case .json: return Array(try JSONText.text(of: value, isReadable: isReadable).utf8)
-    case .swift: return Array(Literal.swift(value, file: file).utf8)
+    case .swift: return Array(try Literal.swift(value, file: file).utf8)
     case .objc: return Array(try Literal.objectiveC(value, file: file, output: output).utf8)
     case .raw: return try raw(value)
     case .type: return Array(value.typeWord.utf8)
