@@ -22,16 +22,16 @@ struct Refusal: Error {
 
 extension Refusal {
   /// Creates a refusal with Apple's message and, if there is an error, its text as the explanation.
-  init(_ message: String, _ error: EngineError? = nil) {
-    let hint = error?.reason == .unfit ? " (--force sets it)" : ""
+  init(_ message: String, _ error: (some Error)? = nil as EngineError?) {
+    let hint = (error as? EngineError)?.reason == .unfit ? " (--force sets it)" : ""
     self.init(message: message, detail: error.map { "\($0)\(hint)" })
   }
 
   /// Runs the body, and turns an error that it throws into a refusal with this message.
-  static func wrapping<Result>(
-    _ message: String, _ body: () throws(EngineError) -> Result
+  static func wrapping<Result, Failure: Error>(
+    _ message: String, _ body: () throws(Failure) -> Result
   ) throws(Refusal) -> Result {
-    do throws(EngineError) {
+    do throws(Failure) {
       return try body()
     } catch {
       throw Refusal(message, error)

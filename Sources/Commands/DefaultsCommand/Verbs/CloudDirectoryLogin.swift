@@ -35,16 +35,16 @@ enum CloudDirectoryLogin {
 
   /// Makes a key, unless the file is there.
   private static func makeKey(_ file: String) throws(Refusal) {
-    do throws(SystemError) {
-      if try Files.linkStatus(file) != nil { return }
+    let isMade = try Refusal.wrapping("The key could not be made") { () throws(SystemError) in
+      if try Files.linkStatus(file) != nil { return false }
       try Files.makeDirectories(Files.parent(of: file), mode: 0o700)
       let key = (0..<32).map { _ in UInt8.random(in: 0...255) }
       let new = try Descriptor(opening: file, O_WRONLY | O_CREAT | O_EXCL, mode: 0o600)
       try new.write(key)
       try new.synchronize()
-    } catch {
-      throw Refusal(message: "The key could not be made", detail: "\(error)")
+      return true
     }
+    guard isMade else { return }
     Output.write(
       line:
         "made the key \(file); copy it to your other machines, and name it in EncryptionKeyFile of "

@@ -34,14 +34,12 @@ enum CloudLogin {
       + (servers.isEmpty ? [] : [set(.endpoints, .array(servers.map { .string($0) }))])
     try Refusal.wrapping("Could not log in") { () throws(EngineError) in try store.check(intents) }
     let password = try readPassword()
-    do throws(SystemError) {
+    try Refusal.wrapping("The password could not be kept") { () throws(SystemError) in
       try Files.makeDirectories(Files.parent(of: file), mode: 0o700)
       let mask = umask(0o077)
       defer { umask(mask) }
       try Files.remove(file)
       try Files.replace(file, with: Array(password.utf8))
-    } catch {
-      throw Refusal(message: "The password could not be kept", detail: "\(error)")
     }
     let began = AbsoluteTime(milliseconds: Timestamp.now.nanoseconds / 1_000_000)
     let request = try Refusal.wrapping("Could not log in") { () throws(EngineError) in
@@ -103,8 +101,8 @@ enum CloudLogin {
       }
       try store.apply(intents)
     }
-    do throws(SystemError) { try Files.remove(passwordFile) } catch {
-      throw Refusal(message: "The password could not be removed", detail: "\(error)")
+    try Refusal.wrapping("The password could not be removed") { () throws(SystemError) in
+      try Files.remove(passwordFile)
     }
     return 0
   }

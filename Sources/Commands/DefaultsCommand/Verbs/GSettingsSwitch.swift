@@ -41,11 +41,9 @@ enum GSettingsSwitch {
           + "package prefsfs-gsettings, or name its directory in GIO_EXTRA_MODULES")
     }
     _ = try isWritten(path, orSaying: message)
-    do throws(SystemError) {
+    try Refusal.wrapping(message) { () throws(SystemError) in
       try Files.makeDirectories(Files.parent(of: path), mode: 0o755)
       try Files.replace(path, with: Array(contents.utf8))
-    } catch {
-      throw Refusal(message: message, detail: "\(error)")
     }
     Output.write(
       """
@@ -118,11 +116,7 @@ enum GSettingsSwitch {
     guard try isWritten(path, orSaying: message) else {
       return Output.write("It is off: there is no \(path.printable())\n")
     }
-    do throws(SystemError) {
-      try Files.remove(path)
-    } catch {
-      throw Refusal(message: message, detail: "\(error)")
-    }
+    try Refusal.wrapping(message) { () throws(SystemError) in try Files.remove(path) }
     Output.write(
       """
       Log out and in: programs that use GSettings then have the preferences that dconf has.
@@ -140,11 +134,8 @@ enum GSettingsSwitch {
   private static func isWritten(
     _ path: String, orSaying message: String
   ) throws(Refusal) -> Bool {
-    let found: [UInt8]?
-    do throws(SystemError) {
-      found = try Files.regularContents(path, limit: 1 << 20)
-    } catch {
-      throw Refusal(message: message, detail: "\(error)")
+    let found = try Refusal.wrapping(message) { () throws(SystemError) in
+      try Files.regularContents(path, limit: 1 << 20)
     }
     guard let found else { return false }
     guard found.elementsEqual(contents.utf8) else {

@@ -92,10 +92,8 @@ enum Export {
 
   /// Writes the bytes to a file that the command line names.
   static func write(_ bytes: [UInt8], to path: String) throws(Refusal) {
-    do throws(SystemError) {
+    try Refusal.wrapping("Could not write to \(path); exiting") { () throws(SystemError) in
       try Files.write(bytes, to: path)
-    } catch {
-      throw Refusal(message: "Could not write to \(path); exiting", detail: "\(error)")
     }
   }
 }
@@ -108,12 +106,11 @@ enum ListFile {
   /// Returns the bytes of the file, or of standard input if the path is `-`.
   static func contents(_ path: String) throws(Refusal) -> [UInt8] {
     let message = "Could not read data from \(path)"
-    do throws(SystemError) {
+    let bytes = try Refusal.wrapping(message) { () throws(SystemError) -> [UInt8]? in
       if path == "-" { return try Descriptor(owning: dup(0)).readToEnd(limit: largest) }
-      if let bytes = try Files.contents(path, limit: largest) { return bytes }
-    } catch {
-      throw Refusal(message: message, detail: "\(error)")
+      return try Files.contents(path, limit: largest)
     }
+    if let bytes { return bytes }
     throw Refusal(message: message, detail: "there is no such file")
   }
 

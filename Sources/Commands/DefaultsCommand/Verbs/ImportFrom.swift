@@ -29,13 +29,11 @@ enum ImportFrom {
       guard files.count == 1 else { throw Arguments.unexpected(files[1]) }
       return try ListFile.text(file)
     }
-    do throws(SystemError) {
-      let output = try Child.output(
-        command[0], Array(command.dropFirst()), milliseconds: 60_000)
-      return String(decoding: output, as: UTF8.self)
-    } catch {
-      throw Refusal(message: "Could not run \(command.joined(separator: " "))", detail: "\(error)")
+    let message = "Could not run \(command.joined(separator: " "))"
+    let output = try Refusal.wrapping(message) { () throws(SystemError) in
+      try Child.output(command[0], Array(command.dropFirst()), milliseconds: 60_000)
     }
+    return String(decoding: output, as: UTF8.self)
   }
 }
 

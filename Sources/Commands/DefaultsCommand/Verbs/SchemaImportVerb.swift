@@ -56,10 +56,8 @@ enum SchemaImportVerb {
   }
 
   private static func write(_ manifest: ValueDictionary, to path: String) throws(Refusal) {
-    do throws(SystemError) {
+    try Refusal.wrapping("Could not write \(path)") { () throws(SystemError) in
       try Files.write(Document.anyXML(.dictionary(manifest)), to: path)
-    } catch {
-      throw Refusal(message: "Could not write \(path)", detail: "\(error)")
     }
   }
 }

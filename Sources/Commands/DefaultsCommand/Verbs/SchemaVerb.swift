@@ -49,12 +49,9 @@ enum SchemaVerb {
     _ path: String, _ body: (Schema, DomainName) -> String
   ) throws(Refusal) -> String {
     let values = try Import.dictionary(path, waits: false)
-    do throws(SchemaError) {
-      var name = String(path.split(separator: "/").last ?? "")
-      if case .string(let said)? = values["pfm_domain"] { name = said }
+    return try Refusal.wrapping("Could not read the schema \(path)") { () throws(SchemaError) in
+      let name = values["pfm_domain"]?.string ?? String(path.split(separator: "/").last ?? "")
       return body(try Schema(manifest: values), DomainName(named: name))
-    } catch {
-      throw Refusal(message: "Could not read the schema \(path)", detail: "\(error)")
     }
   }
 }
