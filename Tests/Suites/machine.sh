@@ -20,7 +20,12 @@ apt() { apt-get "$@" -y -qq >/packages/log 2>&1 || { cat /packages/log; fail "ap
 has_mount() { grep -q " /run/user/$(id -u "$1")/preferences fuse.prefsfs" /proc/mounts; }
 is_mounted() { has_mount "$1" && [ "$(as "$1" cat "/run/user/$(id -u "$1")/preferences/d/Number" 2>&1)" = "$2" ]; }
 
+managed=/etc/preferences/managed
 if [ -e /packages/second ]; then
+  # A lease of the machine's ends, though no program asks for preferences.
+  wait_for "a lease goes on after a restart" "[ ! -e $managed/leased.plist ] && [ ! -e $managed/prefsfs.declared.plist ]"
+  journalctl -b -u prefsfs-deadlines --no-pager | grep -q "has ended at its deadline" || fail "the unit did not end the lease"
+  echo "a lease has ended after the restart"
   # Values that had a second before the power went are there, and the file of a user is as it was.
   log_in anna; wait_for "no mount after the power has gone" "has_mount anna"
   [ "$(as anna cat /home/anna/Preferences/d/Number)" = 5 ] || fail "a value is lost: $(as anna cat /home/anna/Preferences/d/Number 2>&1)"
@@ -104,6 +109,10 @@ since=$(date '+%F %T'); as bob sh -c 'echo 6 > $XDG_RUNTIME_DIR/preferences/d/Nu
 ! journalctl -b --no-pager --since "$since" | grep -E 'Killing process [0-9]+ \(prefsfs\)|timed out' || fail "a mount was killed at the log-out"
 log_in bob; wait_for "no mount, or not what was set before the log-out" "is_mounted bob 6"
 echo "logged out and in again"
+
+echo '{"leased": {"Key": 1}}' >/packages/lease.json
+prefs apply --as lease --place managed --lease 30 /packages/lease.json >/dev/null; [ $? = 2 ] || fail "no lease"
+wait_for "the lease is not written" "[ -e $managed/leased.plist ] && [ -e $managed/prefsfs.declared.plist ]"
 
 # No sync(2) is behind what is set now, only what prefsd does for the list that it has written.
 touch /packages/second; sync -f /packages

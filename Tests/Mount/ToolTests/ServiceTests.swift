@@ -24,14 +24,41 @@ import Testing
     try withSandbox { sandbox in
       let outcome = sandbox.shell(
         """
-        cd $C; for unit in prefsfs.user.service prefsd.service prefsd.socket; do
+        cd $C; for unit in prefsfs.user.service prefsfs.prefsfs-deadlines.service prefsd.service \\
+          prefsd.socket; do
           sed "s,/usr/bin/prefs,$(dirname $PREFSFS)/prefs,; s,/usr/lib/prefsfs,$S," $S/$unit \\
-            > $(echo $unit | sed s/.user//)
+            > $(echo $unit | sed 's/.user//; s/^prefsfs.prefsfs-/prefsfs-/')
         done
-        systemd-analyze verify --man=no $C/prefsfs.service $C/prefsd.socket 2>&1
+        systemd-analyze verify --man=no $C/prefsfs.service $C/prefsd.socket \\
+          $C/prefsfs-deadlines.service 2>&1
         grep -c '^Restart=on-failure' prefsfs.service
         """.replacingOccurrences(of: "$S", with: Program.script("debian")))
       #expect(outcome.output == "1\n", "\(outcome)")
+    }
+  }
+
+  @Test("the unit of the machine starts an owner for declarations, which meets missed deadlines")
+  func deadlines() throws {
+    try withSandbox { sandbox in
+      let unit = Program.script("debian/prefsfs.prefsfs-deadlines.service")
+      let ledger = "L=$PREFSFS_SYSTEM_DIR/managed/prefsfs.declared.plist; V=${L/prefsfs.declared/d}"
+      let before = sandbox.shell(
+        """
+        \(ledger); cd $C/..; echo '{"d": {"K": 1}}' > d.json
+        prefs apply --as s --place managed --lease 1 d.json
+        until [ -e $L ] && [ -e $V ]; do sleep 0.05; done
+        sed -n "s,/etc/preferences,$PREFSFS_SYSTEM_DIR,; s/^ConditionPathExists=|//p" \(unit) | grep -cFx $L
+        """)
+      sandbox.killOwner()
+      let after = sandbox.shell(
+        """
+        \(ledger); sleep 1
+        $PREFSD $(sed -n 's,^ExecStart=/usr/bin/prefsd,,p' \(unit)) 2> $C/../log & P=$!
+        until [ ! -e $L ] && [ ! -e $V ]; do sleep 0.05; done
+        kill $P; wait $P; grep -c 'the declaration s has ended at its deadline' $C/../log
+        """)
+      #expect(before.output == "d K: (none) -> 1\n1\n", "\(before)")
+      #expect(after.output == "1\n", "\(after)")
     }
   }
 
