@@ -1,4 +1,3 @@
-import PreferenceHistory
 import PreferenceModel
 import PropertyList
 
@@ -19,20 +18,18 @@ package struct Adoption {
   /// - Parameters:
   ///   - documents: of one declaration; the last one that has a key counts.
   ///   - drift: what they are to say.
-  ///   - settings: say what is a secret, which is not written into documents.
+  ///   - keeps: whether a value of a key may be written into documents; a secret may not.
   package init(
     _ documents: [ValueDictionary], isMerged: Bool, variables: Variables,
-    of drift: [Declarations.Drift], _ settings: HistorySettings
+    of drift: [Declarations.Drift], keeps: (Value, Key, DomainName) -> Bool
   ) {
     (self.documents, self.isMerged, self.variables) = (documents, isMerged, variables)
     for drift in drift {
       let path = drift.path
       if let failure = drift.failure {
         refusals.append((path, failure))
-      } else if let value = drift.present,
-        !settings.keeps(path.wrapping(value), of: path.key, in: path.domain)
-      {
-        refusals.append((path, "it is a secret by its name, or is not to be kept"))
+      } else if let value = drift.present, !keeps(path.wrapping(value), path.key, path.domain) {
+        refusals.append((path, "it is a secret by its name or schema, or is not to be kept"))
       } else if !adopt(path, drift.present) {
         refusals.append((path, "no document has it"))
       }

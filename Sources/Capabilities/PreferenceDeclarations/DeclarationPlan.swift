@@ -57,6 +57,8 @@ package struct DeclarationPlan: Sendable {
   /// The locations that a declaration has made, and that the plan may leave without keys.
   package private(set) var emptied: [Location] = []
   private var made: Set<Location> = []
+  /// The paths that were as declared, and are no longer declared.
+  private var givenBack: [DeclaredPath: Outcome] = [:]
   /// The ledger afterwards.
   package private(set) var ledger: Ledger
 
@@ -83,14 +85,14 @@ package struct DeclarationPlan: Sendable {
   ///     it.
   ///   - present: the places as they are.
   ///   - isJudged: whether schemas may refuse what is declared.
-  ///   - expired: those of the names that are again what they were: what somebody has changed since
-  ///     stays.
+  ///   - yielding: those of the names for which what somebody has changed since stays: they are again
+  ///     what they were, or say what is.
   ///   - inherited: what programs read where a place lacks a key: see `RememberedPlaces`.
   ///   - keeps: whether what a path had before may be kept.
   init(
     from old: Ledger, to new: Ledger, for names: Set<String>, stored: LedgerPart,
     in place: Place?, _ present: some StoredPlaces, isJudged: Bool = false,
-    expired: Set<String> = [], inherited: Declarations.Inherited? = nil,
+    yielding: Set<String> = [], inherited: Declarations.Inherited? = nil,
     keeps: (Value, DeclaredPath) -> Bool
   ) throws(EngineError) {
     self.inherited = inherited
@@ -117,7 +119,9 @@ package struct DeclarationPlan: Sendable {
     restoreContainers(old.paths.subtracting(moved), paths.subtracting(moved))
     for path in new.inOrder(due.union(moved)) {
       guard let declared = new.effective(path) else { continue }
-      if !expired.isEmpty, try isChanged(path, by: expired, old, place, places) { continue }
+      if !yielding.isEmpty, try isChanged(path, from: declared, by: yielding, old, place, places) {
+        continue
+      }
       try declare(path, declared, old, place, places, keeps)
     }
     try restoreArrays(paths, places, keepsEmpty: true)
@@ -129,16 +133,18 @@ package struct DeclarationPlan: Sendable {
 
   // MARK: - Paths
 
-  /// Whether somebody has changed a path since a declaration gave it that is again what it was.
+  /// Whether somebody has changed a path since one of the declarations gave it, to something else than
+  /// what is declared now.
   private mutating func isChanged(
-    _ path: DeclaredPath, by names: Set<String>, _ old: Ledger, _ place: Place?,
-    _ places: RememberedPlaces
+    _ path: DeclaredPath, from declared: Declaration.Declared, by names: Set<String>,
+    _ old: Ledger, _ place: Place?, _ places: RememberedPlaces
   ) throws(EngineError) -> Bool {
     guard let before = ledger.before[path],
       old.names(declaring: path).contains(where: names.contains)
     else { return false }
     let used = try self.place(of: path, before, old, place, places)
-    return !isGiven(path, try read(recorded(path, in: used), places).value, old)
+    let whole = try read(recorded(path, in: used), places).value
+    return !isGiven(path, whole, old) && whole?.part(path) != declared.value
   }
 
   private mutating func declare(
@@ -333,8 +339,9 @@ package struct DeclarationPlan: Sendable {
     // A dictionary that somebody has removed is not made again for one of its members.
     let isGone = !path.members.isEmpty && whole == nil && old.effective(path) == .absent
     if isOurs, before.isKept, !isGone {
-      guard present != before.value else { return }
       let outcome = isMoved ? Outcome.moved : .restored
+      givenBack[path] = outcome
+      guard present != before.value else { return }
       add(
         path, place, outcome, from: present, to: before.value, text: before.text,
         times: before.times)
@@ -370,12 +377,11 @@ package struct DeclarationPlan: Sendable {
     where before.base == nil && !old.contains(container) {
       guard !declared.contains(where: { $0.isPart(of: container) }) else { continue }
       ledger.before[container] = nil
-      let part = steps.first {
-        [.restored, .moved].contains($0.outcome) && $0.path.isPart(of: container)
-      }
-      guard let outcome = part?.outcome else { continue }
+      let part = givenBack.first { $0.key.isPart(of: container) }
       let key = recorded(container, in: before.place)
-      guard let planned = keys[key], planned.value?.part(container.members) == nil else { continue }
+      guard let outcome = part?.value, let planned = keys[key],
+        [nil, [:]].contains(planned.value?.part(container.members))
+      else { continue }
       keys[key]?.value.replace(container.members, with: before.value)
       steps.append(
         Step(

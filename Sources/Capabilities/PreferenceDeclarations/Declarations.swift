@@ -80,8 +80,10 @@ package struct Declarations: Sendable {
   /// What is asked for.
   package enum Request: Sendable {
     /// The declaration declares exactly this, and takes precedence of these others. The text is
-    /// that of the document, if it was written as a file.
-    case declare(String, Declaration, over: Set<String>, text: Ledger.Text? = nil)
+    /// that of the document, if it was written as a file. A declaration that adopts what somebody
+    /// has made of its values sets none, and keeps its deadline.
+    case declare(
+      String, Declaration, over: Set<String>, text: Ledger.Text? = nil, isAdopting: Bool = false)
     /// The declaration ends. Throws `.noSuchKey` if there is none of that name.
     case undeclare(String)
     /// The declaration, which a request before this one makes, counts for that many nanoseconds,
@@ -104,14 +106,16 @@ package struct Declarations: Sendable {
     let old = try Ledger(stored.values)
     var new = old
     new.unsweep()
-    var (asked, expired): (Set<String>, Set<String>) = ([], [])
+    var (asked, yielding): (Set<String>, Set<String>) = ([], [])
     // A name that is declared too is not removed, in whichever order a rename says both.
     let declared = requests.compactMap {
-      if case .declare(let name, _, _, _) = $0 { name } else { nil }
+      if case .declare(let name, _, _, _, _) = $0 { name } else { nil }
     }
     for request in requests {
       switch request {
-      case .declare(let name, _, _, _): asked.insert(name)
+      case .declare(let name, _, _, _, let isAdopting):
+        asked.insert(name)
+        if isAdopting { yielding.insert(name) }
       case .undeclare(let name):
         if declared.contains(name) { continue }
         asked.insert(name)
@@ -121,18 +125,19 @@ package struct Declarations: Sendable {
       case .expire(let name, let now):
         guard try new.expire(name, at: now) else { continue }
         asked.insert(name)
-        expired.insert(name)
+        yielding.insert(name)
       }
       try refuseVariables(of: request)
       try new.note(request)
     }
+    for name in declared { try new.refuseConflicts(of: name) }
     new.over = new.over.filter { !$0.value.isEmpty }
     let settings = try settings()
     new.sweep(old.sweptKeys)
     new.sweep(try looseKeys(new, of: asked, settings, places))
     return try DeclarationPlan(
       from: old, to: new, for: asked, stored: stored, in: place, places, isJudged: isJudged,
-      expired: expired, inherited: inherited
+      yielding: yielding, inherited: inherited
     ) { value, path in
       settings.keeps(path.wrapping(value), of: path.key, in: path.domain)
     }
@@ -140,7 +145,7 @@ package struct Declarations: Sendable {
 
   /// Throws where a variable would be one value for all users, or for all machines, of a place.
   private func refuseVariables(of request: Request) throws(EngineError) {
-    guard let place, case .declare(_, let declaration, _, _) = request,
+    guard let place, case .declare(_, let declaration, _, _, _) = request,
       let names = declaration.variables?.values.keys
     else { return }
     let differ = names.filter { place.isMachineWide ? !$0.isOfHost : $0.isOfHost }
@@ -206,7 +211,7 @@ package struct Declarations: Sendable {
     var (named, domains): (Set<String>, Set<DomainName>) = ([], [])
     for request in requests {
       switch request {
-      case .declare(let name, let declaration, let others, _):
+      case .declare(let name, let declaration, let others, _, _):
         named.formUnion(others.union([name]))
         domains.formUnion(declaration.document.keys.lazy.map { DomainName($0.string) })
       case .undeclare(let name), .limit(let name, _, _, _), .confirm(let name),
@@ -339,7 +344,11 @@ package struct Declarations: Sendable {
   package func adoptable(
     by name: String, isAll: Bool
   ) throws(EngineError) -> (drift: [Drift], settings: HistorySettings) {
-    var drift = try drift().filter { $0.names.contains(name) }
+    let own = try ledger().declarations[name]
+    // What another declaration takes precedence in is drift from that one's document.
+    var drift = try drift().filter {
+      $0.names.contains(name) && own?.paths[$0.path]?.value == $0.declared
+    }
     let settings = try settings()
     guard isAll else { return (drift, settings) }
     let (known, places) = (Set(drift.map(\.path)), RememberedPlaces(places))
@@ -386,7 +395,7 @@ package struct Declarations: Sendable {
 extension Ledger {
   fileprivate mutating func note(_ request: Declarations.Request) throws(EngineError) {
     switch request {
-    case .declare(let name, let declaration, let others, let text):
+    case .declare(let name, let declaration, let others, let text, let isAdopting):
       guard Self.canName(name) else {
         throw EngineError(
           .system(.invalidArgument),
@@ -396,13 +405,12 @@ extension Ledger {
       if text != nil || declarations[name]?.document != declaration.document { texts[name] = text }
       declarations[name] = declaration
       // Who declares it again without a deadline has confirmed it.
-      deadlines[name] = nil
+      if !isAdopting { deadlines[name] = nil }
       for other in others {
         guard other != name, declarations[other] != nil else { throw Self.missing(other) }
         over[name, default: []].insert(other)
         over[other]?.remove(name)
       }
-      if let conflict = conflicts(of: name).first { throw refusal(conflict) }
     case .undeclare(let name):
       guard declarations.removeValue(forKey: name) != nil else { throw Self.missing(name) }
       (over[name], texts[name], deadlines[name]) = (nil, nil, nil)
@@ -458,7 +466,9 @@ extension Ledger {
     EngineError(.noSuchKey, domain: domain, "there is no declaration \(name)")
   }
 
-  fileprivate func refusal(_ conflict: Conflict) -> EngineError {
+  /// Throws where a declaration and another one say different things.
+  fileprivate func refuseConflicts(of name: String) throws(EngineError) {
+    guard let conflict = conflicts(of: name).first else { return }
     let values = conflict.names.map { name in
       let declared = declarations[name]?.paths[conflict.path]?.value
       let text = declared.map { ValueDescription.line(of: $0, false) } ?? "absent, or in part"
@@ -469,7 +479,7 @@ extension Ledger {
       isPart
       ? "declare it as a whole, by members, or by elements, in both"
       : "--over \(conflict.names.last ?? "") decides"
-    return EngineError(
+    throw EngineError(
       .system(.notPermitted), domain: conflict.path.domain, key: conflict.path.key,
       "it is declared differently by \(values.joined(separator: " and ")), so nothing was changed; "
         + help)

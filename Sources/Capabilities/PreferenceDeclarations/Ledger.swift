@@ -233,11 +233,13 @@ extension Ledger {
     }
   }
 
-  /// The keys that documents name, wholly or in part.
+  /// The keys that documents name, wholly, in part, or to say nothing of them (`"$add": []`).
   var namedKeys: Set<DeclaredPath> {
     declarations.values.reduce(into: []) { named, declaration in
-      for path in declaration.paths.keys where !declaration.swept.contains(path) {
-        named.insert(DeclaredPath(path.domain, path.key))
+      for (domain, settings) in declaration.document {
+        for (key, _) in settings.dictionary ?? [:] {
+          named.insert(DeclaredPath(DomainName(domain.string), key))
+        }
       }
     }
   }

@@ -20,14 +20,14 @@ import Testing
     _ = try declarations.carryOut([.declare("a", declaration, over: [])], by: store.author)
     try drift(store)
     let (all, kept) = try declarations.adoptable(by: "a", isAll: isAll)
-    let adoption = Adoption([document], isMerged: isMerged, variables: Self.own, of: all, kept)
-    let new = try Declaration(adoption.documents[0], isMerged: isMerged, variables: Self.own)
-    let plan = try declarations.plan([.declare("a", new, over: [])])
-    if adoption.refusals.isEmpty {
-      #expect(plan.steps.filter(\.isChange).isEmpty, "\(plan.steps)")
-      _ = try declarations.carryOut([.declare("a", new, over: [])], by: store.author)
-      #expect(try store.drift().isEmpty)
+    let adoption = Adoption([document], isMerged: isMerged, variables: Self.own, of: all) {
+      kept.keeps($0, of: $1, in: $2)
     }
+    let new = try Declaration(adoption.documents[0], isMerged: isMerged, variables: Self.own)
+    let done = try declarations.carryOut(
+      [.declare("a", new, over: [], isAdopting: true)], by: store.author)
+    #expect(done.plan.steps.filter(\.isChange).isEmpty, "\(done.plan.steps)")
+    #expect(try store.drift().count == adoption.refusals.count)
     return (adoption.documents[0]["d"], adoption.refusals.count)
   }
 
@@ -71,5 +71,66 @@ import Testing
     #expect(all.settings == ["A": 1, "N": 2])
     let secret = try adopted(["Token": "x"]) { try $0.set("Token", "mine") }
     #expect(secret.settings == ["Token": "x"] && secret.refused == 1)
+  }
+
+  /// Has documents say what somebody has made of the values.
+  private func adopt(_ names: [String], _ store: DeclaredStore) throws {
+    let declarations = Declarations(store.places)
+    var requests: [Declarations.Request] = []
+    for name in names {
+      let declaration = try #require(try declarations.ledger().declarations[name])
+      let drift = try declarations.adoptable(by: name, isAll: false).drift
+      let adoption = Adoption(
+        [declaration.document], isMerged: false, variables: Self.own, of: drift
+      ) { _, _, _ in true }
+      let new = try Declaration(adoption.documents[0])
+      requests.append(.declare(name, new, over: [], isAdopting: true))
+    }
+    _ = try declarations.carryOut(requests, by: store.author)
+  }
+
+  @Test("what another declaration takes precedence in is left to it, and no value changes")
+  func precedence() throws {
+    let store = DeclaredStore()
+    try store.declare("a", ["K": 1, "L": 1])
+    try store.declare("b", ["K": 2, "M": 2], over: ["a"])
+    for key: Key in ["K", "L", "M"] { try store.set(key, 5) }
+    try adopt(["a"], store)
+    #expect(
+      try Declarations(store.places).ledger().declarations["a"]?.document["d"]
+        == ["K": 1, "L": 5])
+    #expect(try store.find("K") == 5 && store.find("M") == 5)
+    try adopt(["b"], store)
+    #expect(try store.drift().isEmpty && store.find("K") == 5)
+    try store.undeclare("b")
+    #expect(try store.find("K") == 1 && store.find("L") == 5)
+  }
+
+  @Test("two declarations that agree adopt together, and one alone is refused")
+  func together() throws {
+    let store = DeclaredStore()
+    try store.declare("a", ["K": 1])
+    try store.declare("b", ["K": 1])
+    try store.set("K", 5)
+    #expect(throws: EngineError.self) { try adopt(["a"], store) }
+    try adopt(["a", "b"], store)
+    #expect(try store.drift().isEmpty && store.find("K") == 5)
+  }
+
+  @Test("a lease that adopts is still one")
+  func lease() throws {
+    let store = DeclaredStore()
+    let start = ClockReading(boot: "one", uptime: 0, time: 0)
+    let declarations = Declarations(store.places)
+    let requests: [Declarations.Request] = [
+      .declare("a", try Declaration(["d": ["K": 1, "L": 1]]), over: []),
+      .limit("a", nanoseconds: 10, isLease: true, from: start),
+    ]
+    _ = try declarations.carryOut(requests, by: store.author)
+    try store.set("K", 5)
+    try adopt(["a"], store)
+    let end = ClockReading(boot: "one", uptime: 10, time: 10)
+    _ = try declarations.carryOut([.expire("a", at: end)], by: store.author)
+    #expect(try store.find("K") == 5 && store.find("L") == nil)
   }
 }

@@ -234,6 +234,9 @@ import Testing
     try set("d", "D", "newer")
     try declare("m", ["D": ["a": 5]], isMerged: true)
     #expect(try find("d", "D") == ["a": 5])
+    // Also where its last member is then declared not to be there.
+    try declare("m", ["D": ["a": Declaration.absent]], isMerged: true)
+    #expect(try find("d", "D") == [:])
     try undeclare("m")
     #expect(try find("d", "D") == "newer")
     try declare("m", ["D": ["a": 5]], isMerged: true)

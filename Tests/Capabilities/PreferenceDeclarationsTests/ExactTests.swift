@@ -62,6 +62,14 @@ import Testing
     #expect(try store.find("X", in: .host) == 1)
   }
 
+  @Test("a key of which the document says nothing more is named, and left alone")
+  func named() throws {
+    let store = DeclaredStore()
+    try store.set("L", ["x"])
+    try store.declare("a", ["$exact": true, "L": ["$add": []]])
+    #expect(try store.find("L") == ["x"] && store.drift().isEmpty)
+  }
+
   @Test("it is refused where programs need keys that no document names")
   func refused() throws {
     for domain: Key in ["NSGlobalDomain", "prefsfs", "prefsfs.suites"] {

@@ -6,8 +6,8 @@ import Testing
 
 @testable import PreferenceDeclarations
 
-/// Random documents of all that a declaration can say, which are applied, drift, and are taken back
-/// in random orders.
+/// Random documents of all that a declaration can say, which are applied, drift, adopt what users
+/// have changed, and are taken back in random orders.
 @Suite("Random declarations") struct RandomDocumentTests {
   private struct Source {
     var numbers = SystemRandomNumberGenerator()
@@ -94,6 +94,8 @@ import Testing
         try perform(step, store, &source, &names)
         let user = Value.string("user \(step)")
         try add(user, Key("S\(source.below(2))"), store, &expected)
+        try drift(user, store, &source, &expected)
+        if let name = names.randomElement() { try adopt(name, store) }
       }
       for name in names.shuffled() { try store.undeclare(name) }
       let after = try contents(store.places, .user)
@@ -136,5 +138,58 @@ import Testing
     else { return }
     try store.set(key, .array(now + [element]))
     expected[key] = .array(known + [element])
+  }
+
+  /// A user sets or removes a value, sets a member of a dictionary, or removes an element.
+  private func drift(
+    _ value: Value, _ store: DeclaredStore, _ source: inout Source,
+    _ expected: inout ValueDictionary
+  ) throws {
+    let number = source.below(2)
+    switch source.below(3) {
+    case 0:
+      let key = Key("W\(number)")
+      let declared = try Declarations(store.places).ledger().effective(DeclaredPath("d", key))
+      // What is removed again where it is declared absent is as declared.
+      let value = declared == .absent || source.below(2) == 0 ? value : nil
+      try store.set(key, value)
+      expected[key] = value
+    case 1:
+      guard case .dictionary(var now)? = try store.find(Key("M\(number)")) else { return }
+      var known = expected[Key("M\(number)")]?.dictionary ?? [:]
+      (now["a"], known["a"]) = (value, value)
+      try store.set(Key("M\(number)"), .dictionary(now))
+      expected[Key("M\(number)")] = .dictionary(known)
+    default:
+      let key = Key("S\(number)")
+      guard case .array(let known)? = expected[key], case .array(let now)? = try store.find(key),
+        let element = now.randomElement()
+      else { return }
+      try store.set(key, .array(now.filter { $0 != element }))
+      expected[key] = .array(known.filter { $0 != element })
+    }
+  }
+
+  /// Has the document of a declaration say what is. A document that differs from another one's then
+  /// changes nothing.
+  private func adopt(_ name: String, _ store: DeclaredStore) throws {
+    let declarations = Declarations(store.places)
+    guard let declaration = try declarations.ledger().declarations[name] else { return }
+    let (drift, settings) = try declarations.adoptable(by: name, isAll: false)
+    let variables = Variables(home: "", user: "", host: "", machine: "")
+    let adoption = Adoption(
+      [declaration.document], isMerged: false, variables: variables, of: drift
+    ) { settings.keeps($0, of: $1, in: $2) }
+    #expect(adoption.refusals.isEmpty, "\(adoption.refusals)")
+    let adopted = try Declaration(adoption.documents[0])
+    do throws(EngineError) {
+      let done = try declarations.carryOut(
+        [.declare(name, adopted, over: [], isAdopting: true)], by: store.author)
+      #expect(done.plan.steps.filter(\.isChange).isEmpty, "\(name): \(done.plan.steps)")
+      let left = try declarations.adoptable(by: name, isAll: false).drift
+      #expect(left.isEmpty, "\(name): \(left.map(\.line))")
+    } catch {
+      #expect(error.reason == .system(.notPermitted), "\(error)")
+    }
   }
 }

@@ -1,6 +1,7 @@
 import PreferenceControl
 import PreferenceDeclarations
 import PreferenceModel
+import PreferenceSearch
 import PropertyList
 import SystemCalls
 
@@ -27,8 +28,7 @@ struct Adopt {
     var adopt = try Adopt(&arguments)
     return try Refusal.wrapping("Could not adopt; no document was changed") {
       () throws(EngineError) in
-      let store = try StoreView(via: .declaration)
-      try adopt.adopt(store.declarations(in: adopt.place), by: store.author)
+      try adopt.adopt(StoreView(via: .declaration))
       return adopt.status
     }
   }
@@ -66,9 +66,8 @@ struct Adopt {
 
   // MARK: - Documents
 
-  private mutating func adopt(
-    _ declarations: Declarations, by author: Author
-  ) throws(EngineError) {
+  private mutating func adopt(_ store: StoreView) throws(EngineError) {
+    let declarations = store.declarations(in: place)
     let ledger = try declarations.ledger()
     var groups: [(name: String, files: [Int])] = []
     var common = name
@@ -87,16 +86,28 @@ struct Adopt {
     }
     var requests: [Declarations.Request] = []
     for (name, indices) in groups {
-      if let request = try adopt(name, indices, ledger, declarations) { requests.append(request) }
-    }
-    if isDryRun { return showDifferences() }
-    for file in files {
-      guard let new = file.new else { continue }
-      try EngineError.wrapping { () throws(SystemError) in
-        try Files.replace(file.path, with: new)
+      if let request = try adopt(name, indices, ledger, declarations, store.engine) {
+        requests.append(request)
       }
     }
-    if !requests.isEmpty { _ = try declarations.carryOut(requests, by: author) }
+    if isDryRun { return showDifferences() }
+    var replaced: [File] = []
+    do throws(EngineError) {
+      for file in files {
+        guard let new = file.new else { continue }
+        try Self.replace(file.path, with: new)
+        replaced.append(file)
+      }
+      if !requests.isEmpty { _ = try declarations.carryOut(requests, by: store.author) }
+    } catch {
+      for file in replaced { try Self.replace(file.path, with: file.bytes) }
+      throw error
+    }
+    for file in replaced { Output.write(line: "\(file.path) adopted") }
+  }
+
+  private static func replace(_ path: String, with bytes: [UInt8]) throws(EngineError) {
+    try EngineError.wrapping { () throws(SystemError) in try Files.replace(path, with: bytes) }
   }
 
   /// The declaration that says what the documents say together; nil if none does.
@@ -124,7 +135,8 @@ struct Adopt {
   /// Computes the new documents of a declaration.
   /// - Returns: what declares them; nil if they stay.
   private mutating func adopt(
-    _ name: String, _ indices: [Int], _ ledger: Ledger, _ declarations: Declarations
+    _ name: String, _ indices: [Int], _ ledger: Ledger, _ declarations: Declarations,
+    _ engine: SearchEngine
   ) throws(EngineError) -> Declarations.Request? {
     guard let declaration = ledger.declarations[name] else {
       throw EngineError(.noSuchKey, "there is no declaration \(name)")
@@ -134,7 +146,11 @@ struct Adopt {
     let (drift, settings) = try declarations.adoptable(by: name, isAll: isAll)
     let adoption = Adoption(
       indices.map { files[$0].document }, isMerged: declaration.isMerged,
-      variables: declaration.variables ?? .own, of: drift, settings)
+      variables: declaration.variables ?? .own, of: drift
+    ) { value, key, domain in
+      settings.keeps(value, of: key, in: domain)
+        && engine.schema(of: domain)?[key]?.hasSecrets != true
+    }
     for (path, reason) in adoption.refusals { complain("\(path): \(reason)") }
     for (index, document) in zip(indices, adoption.documents)
     where document != files[index].document {
@@ -144,14 +160,13 @@ struct Adopt {
         complain("\(files[index].path): its format cannot say the new values; it stays as it is")
         return nil
       }
-      if !isDryRun { Output.write(line: "\(files[index].path) adopted") }
     }
     let documents = adoption.documents
     if documents == indices.map({ files[$0].document }) { return nil }
     let merged = try Self.merged(documents, declaration.isMerged)
     return .declare(
-      name,
-      try Declaration(merged, isMerged: declaration.isMerged, variables: .own), over: [])
+      name, try Declaration(merged, isMerged: declaration.isMerged, variables: .own), over: [],
+      isAdopting: true)
   }
 
   /// Throws where the documents, which need not be what the declaration says if `--as` names it, have

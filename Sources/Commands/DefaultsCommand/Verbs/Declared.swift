@@ -74,7 +74,7 @@ enum Declared {
   private static func value(
     of error: EngineError, in request: Declarations.Request
   ) -> Value? {
-    guard case .declare(_, let declaration, _, _) = request, let domain = error.domain,
+    guard case .declare(_, let declaration, _, _, _) = request, let domain = error.domain,
       let key = error.key
     else { return nil }
     return declaration.paths[DeclaredPath(domain, key)]?.value
