@@ -304,6 +304,45 @@ import Testing
     }
   }
 
+  @Test("adoption changes all files or none, keeps what a schema calls secret, reads no comments")
+  func refusedAdoption() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        exec 2>&1; cd $C/..; printf '{"e": {"K":   1}}' > k.json
+        # No temporary file beside it can have a longer name.
+        L=$(printf 'x%.0s' $(seq 249)).json; printf '{"f": {"K": 1}}' > $L
+        prefs apply --as k k.json $L; prefs write e K -int 2; prefs write f K -int 2
+        prefs declared --adopt k.json $L 2>&1 | sed 's,/.*/xx*.json.[0-9]*,FILE,'; cat k.json $L; echo
+        prefs declared --drift | wc -l; mkdir $PREFSFS_SYSTEM_DIR/schemas
+        echo '{"pfm_domain": "g", "pfm_subkeys": [
+          {"pfm_name": "Pin", "pfm_type": "string", "pfm_sensitive": true}]}' \\
+          > $PREFSFS_SYSTEM_DIR/schemas/g.plist
+        echo '{"g": {"Pin": "1", "K": 1}}' > s.json; prefs apply --as s s.json > log
+        prefs write g Pin 2; prefs write g K -int 2; prefs declared --adopt s.json; echo "[$?]"
+        cat s.json; echo '{"g": {"K": 1, /* one */ "L": 2}}' > s.json
+        prefs declared --adopt s.json; echo "[$?]"
+        """)
+      #expect(
+        outcome.output == """
+          e K: (none) -> 1
+          f K: (none) -> 1
+          prefs: Could not adopt; no document was changed
+          prefs: open FILE: File name too long
+          {"e": {"K":   1}}{"f": {"K": 1}}
+          2
+          prefs: g Pin: it is a secret by its name or schema, or is not to be kept
+          s.json adopted
+          [1]
+          {"g": {"Pin": "1", "K": 2}}
+          prefs: Could not parse s.json; no document was changed
+          prefs: json property list, line 1: JSON has no comments
+          [1]
+
+          """, "\(outcome)")
+    }
+  }
+
   @Test("what is not confirmed goes back, also if the owner was killed; a lease ends by itself")
   func deadlines() throws {
     try withSandbox { sandbox in

@@ -69,6 +69,7 @@ struct JSONParser: TextParser {
     case .number: try consumeInNumber(byte)
     case .literal: try consumeInLiteral(byte)
     case _ where byte.isBlank: break
+    case _ where byte == UInt8(ascii: "/"): throw failure("JSON has no comments")
     case .value: try beginValue(byte)
     case .firstElement where byte == UInt8(ascii: "]"): try end()
     case .firstElement: try beginValue(byte)
