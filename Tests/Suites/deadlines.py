@@ -1,7 +1,7 @@
-"""deadlines.py BIN [KILLS] [SEED] [STORES]: kills owners at random moments around the deadlines of
+"""deadlines.py BIN [KILLS] [STORES] [SEED]: kills owners at random moments around the deadlines of
 declarations, and looks whether each was met, at its time, and whether anything is left.
 
-BIN is the directory of prefsd and defaults. In STORES (4) stores at the same time values are leased,
+BIN is the directory of prefsd and defaults. In STORES (8) stores at the same time values are leased,
 or applied to be confirmed, for 1 to 3 s, some over an earlier declaration; a user changes some of
 them, and KILLS (1000) owners are ended with SIGKILL: also while a command runs, and within 50 ms of
 a deadline. A value that is leased is read until its deadline, and no more by a client that an owner
@@ -11,8 +11,8 @@ import glob, json, os, plistlib, random, shutil, signal, subprocess, sys, tempfi
 
 BIN = os.path.realpath(sys.argv[1])
 KILLS = int(sys.argv[2]) if len(sys.argv) > 2 else 1000
-SEED = int(sys.argv[3]) if len(sys.argv) > 3 else random.randrange(1 << 32)
-STORES = int(sys.argv[4]) if len(sys.argv) > 4 else 4
+STORES = int(sys.argv[3]) if len(sys.argv) > 3 else 8
+SEED = int(sys.argv[4]) if len(sys.argv) > 4 else random.randrange(1 << 32)
 ROOT = tempfile.mkdtemp(prefix="prefsfs-deadlines-")
 KEYS = ["K0", "K1", "K2"]
 print("seed", SEED, flush=True)

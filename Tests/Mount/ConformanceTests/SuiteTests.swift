@@ -29,6 +29,16 @@ import Testing
     }
   }
 
+  @Test("owners that are killed around deadlines of declarations meet them, and leave nothing")
+  func deadlines() throws {
+    try withSandbox { sandbox in
+      let programs = URL(fileURLWithPath: Program.path).deletingLastPathComponent().path
+      let outcome = sandbox.shell(
+        "/usr/bin/python3 \(Program.suite("deadlines.py")) \(programs) 36 6")
+      #expect(outcome.status == 0, "\(outcome.output)\(outcome.errors)")
+    }
+  }
+
   @Test("the history keeps what a user may expect of it")
   func history() throws {
     try withSandbox { sandbox in
