@@ -77,7 +77,7 @@ public enum MountInformation {
     }
   }
 
-  /// The mount points that fstab(5) names.
+  /// The mount points that fstab(5) names, without slashes at their ends.
   public static var planned: [String] {
     planned(in: (try? Files.contents("/etc/fstab", limit: 1 << 20)) ?? [])
   }
@@ -89,8 +89,34 @@ public enum MountInformation {
       guard fields.count > 2, fields[0].first != UInt8(ascii: "#"),
         fields[1].first == UInt8(ascii: "/")
       else { return nil }
-      return unescaped(fields[1])
+      let point = unescaped(fields[1])
+      return point.lastIndex { $0 != "/" }.map { String(point[...$0]) } ?? "/"
     }
+  }
+
+  /// Whether a unit of systemd is there that mounts something at the path. (What it makes of fstab(5)
+  /// is in `planned`.)
+  public static func hasUnit(_ path: String) -> Bool {
+    let name = unitName(path)
+    return ["/etc/systemd/system", "/run/systemd/system"].contains { directory in
+      access("\(directory)/\(name)", F_OK) == 0
+    }
+  }
+
+  /// The name of a unit that mounts something at a path, e.g. `home-ada.mount` (systemd.unit(5)).
+  static func unitName(_ path: String) -> String {
+    var name = ""
+    for byte in path.utf8.drop(while: { $0 == UInt8(ascii: "/") }) {
+      switch byte {
+      case UInt8(ascii: "/"): name += "-"
+      case _ where byte < 0x80 && Character(UnicodeScalar(byte)).isLetter,
+        UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: ":"), UInt8(ascii: "_"):
+        name.unicodeScalars.append(UnicodeScalar(byte))
+      case UInt8(ascii: ".") where !name.isEmpty: name += "."
+      default: name += "\\x" + (byte < 16 ? "0" : "") + String(byte, radix: 16)
+      }
+    }
+    return name + ".mount"
   }
 
   private static func number(_ name: String, in options: String) -> uid_t? {

@@ -170,11 +170,11 @@ public struct Surroundings: Sendable {
   /// only reads. It is nil if it can be written. Cost: a small file; access(2), and one for each
   /// directory that is missing.
   public var stateObstacle: EngineError? {
-    if other == nil, let point = Self.awaitedMount(of: Self.home, MountInformation.planned) {
+    if let awaitedMount {
       return EngineError(
         .system(.inputOutput),
-        "preferences cannot be changed, because nothing is mounted yet at \(point), which fstab(5) "
-          + "names; it goes on when the home is there")
+        "preferences cannot be changed, because nothing is mounted yet at \(awaitedMount), which "
+          + "fstab(5) or a unit of systemd names; it goes on when the home is there")
     }
     var directory = stateDirectory
     while !Files.isDirectory(directory), directory != "/", directory != "." {
@@ -191,16 +191,42 @@ public struct Surroundings: Sendable {
     }
   }
 
-  /// The mount point of these that the home is, or lies below, if nothing is mounted there yet: an
-  /// empty directory. What were made in it would be hidden later.
-  package static func awaitedMount(of home: String, _ planned: [String]) -> String? {
-    let points = planned.filter { $0 != "/" && (home == $0 || home.hasPrefix($0 + "/")) }
-    guard let point = points.max(by: { $0.utf8.count < $1.utf8.count }),
-      let here = try? Files.status(point),
-      let above = try? Files.status(Files.parent(of: point)), here.st_dev == above.st_dev
-    else { return nil }
-    let names = try? Files.names(in: point, withDirectories: true)
-    return names?.allSatisfy { $0 == "." || $0 == ".." } == true ? point : nil
+  /// The mount point of the user's home, or of a directory above it, at which nothing is mounted yet:
+  /// an empty directory that fstab(5) or a unit of systemd names. What were made in it would be
+  /// hidden later. nil if there is none, or the store is another user's.
+  package var awaitedMount: String? {
+    guard other == nil else { return nil }
+    let planned = MountInformation.planned
+    return Self.awaitedMount(of: Self.home) {
+      planned.contains($0) || MountInformation.hasUnit($0)
+    }
+  }
+
+  package static func awaitedMount(
+    of home: String, _ mounts: @autoclosure () -> [MountInformation.Mount] = MountInformation.all,
+    where isPlanned: (String) -> Bool
+  ) -> String? {
+    var point = home
+    while point.hasSuffix("/") { point.removeLast() }
+    while point.hasPrefix("/"), point != "/" {
+      let above = Files.parent(of: point)
+      // A bind mount may have the device of the directory above it, and is in the table.
+      if isPlanned(point), device(of: point) == device(of: above), isEmpty(point) {
+        let path = Files.canonicalPath(point)
+        if !mounts().contains(where: { $0.path == path }) { return point }
+      }
+      point = above
+    }
+    return nil
+  }
+
+  private static func device(of path: String) -> dev_t? {
+    (try? Files.status(path))?.st_dev
+  }
+
+  private static func isEmpty(_ directory: String) -> Bool {
+    let names = try? Files.names(in: directory, withDirectories: true)
+    return names?.allSatisfy { $0 == "." || $0 == ".." } == true
   }
 
   /// Whether the lists or the state lie on a file system that is mounted at the user's home, or below

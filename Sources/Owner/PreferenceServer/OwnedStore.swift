@@ -45,7 +45,8 @@ public final class OwnedStore: Sendable {
         .owned, "another process owns the store, and serves those who only read too")
     }
     store = try Store(
-      layout, profiles: ProfileFolder(layout), readOnly: readOnly, keepsHistory: true, log: log)
+      layout, profiles: ProfileFolder(layout), readOnly: readOnly, keepsHistory: true,
+      awaitsHome: surroundings.awaitedMount != nil, log: log)
     places = try LocalPlaces(
       store: store, writeback: writeback,
       mountNote: readOnly ? surroundings.readersNote : layout.stateDirectory + "/mounts",

@@ -2,18 +2,18 @@ import PreferenceModel
 import Synchronization
 import SystemCalls
 
-// A directory of the user's lists that was there and is gone: a home that was unmounted, more often
-// than one whose lists somebody has removed.
+// A directory of the user's lists that was there and is gone, or is not there yet: a home that is not
+// mounted, more often than one whose lists somebody has removed.
 
 extension Lists {
   /// Throws where the location's list lies in the user's directory of lists, and that directory was
-  /// there and is gone. Nothing is made in its place, and what it had is not missing: reads and
+  /// there and is gone, or is awaited. Nothing is made in its place, and what it had is not missing: reads and
   /// changes fail until it is there again. Cost: a stat(2) for a location of the user's.
   func requireHome(_ location: Location) throws(EngineError) {
     guard location.place == .user || location.place == .host, isHomeGone else { return }
     throw EngineError(
       .unreadable, domain: location.domain,
-      "\(layout.userDirectory) was there and is gone, perhaps with a file system; mount that, or "
+      "\(layout.userDirectory) is gone, or not there yet, perhaps with a file system; mount that, or "
         + "make the directory if it was removed on purpose")
   }
 

@@ -39,7 +39,7 @@ public final class Lists: Sendable {
   /// The lists as they were last read or written; nil if there is no history.
   let seen: SeenLists?
   let log: @Sendable (LogLine) -> Void
-  /// Whether the user's directory of lists was there at any look.
+  /// Whether the user's directory of lists was there at any look, or its file system is to be mounted.
   let hasHome: Atomic<Bool>
   /// Nanoseconds that lists and additions took to read.
   private let reading = Atomic<Int64>(0)
@@ -47,14 +47,14 @@ public final class Lists: Sendable {
 
   /// - Parameters:
   ///   - state: what a replay of the journal has left.
-  ///   - profiles: see `Store.init`.
+  ///   - profiles, awaitsHome: see `Store.init`.
   init(
     _ layout: StoreLayout, _ state: consuming sending StoreState, profiles: (any ProfileReading)?,
-    seen: SeenLists?, isReadOnly: Bool, log: @escaping @Sendable (LogLine) -> Void
+    seen: SeenLists?, isReadOnly: Bool, awaitsHome: Bool, log: @escaping @Sendable (LogLine) -> Void
   ) {
     (self.layout, self.profiles, self.seen) = (layout, profiles, seen)
     (self.isReadOnly, self.log) = (isReadOnly, log)
-    hasHome = Atomic(Files.isDirectory(layout.userDirectory))
+    hasHome = Atomic(awaitsHome || Files.isDirectory(layout.userDirectory))
     fragments = FragmentReader(layout)
     machineSchemas = MachineSchemas(
       layout.settingsDirectories, bundles: layout.schemaDirectories, log: log)

@@ -62,9 +62,12 @@ public final class Store: Sendable {
   /// - Parameters:
   ///   - profiles: reads the configuration profiles of managed places; nil if there are none.
   ///   - keepsHistory: whether changes are kept in the history, if the store is not only read.
+  ///   - awaitsHome: whether the user's directory of lists is missing because a file system is not
+  ///     mounted yet: the user's lists cannot be read until it is there.
   public init(
     _ layout: StoreLayout, profiles: (any ProfileReading)? = nil, readOnly: Bool = false,
-    keepsHistory: Bool = false, log: @escaping @Sendable (LogLine) -> Void
+    keepsHistory: Bool = false, awaitsHome: Bool = false,
+    log: @escaping @Sendable (LogLine) -> Void
   ) throws(EngineError) {
     do throws(SystemError) {
       lock = readOnly ? nil : try StoreLock(layout)
@@ -79,7 +82,8 @@ public final class Store: Sendable {
         state.journal = try Journal(directory: layout.stateDirectory, after: replay)
       }
       lists = Lists(
-        layout, state, profiles: profiles, seen: historian.seen, isReadOnly: readOnly, log: log)
+        layout, state, profiles: profiles, seen: historian.seen, isReadOnly: readOnly,
+        awaitsHome: awaitsHome, log: log)
       journal = JournalKeeper(lists)
       history = HistoryRecorder(lists, historian)
       rewriter = ListRewriter(lists, journal, history)

@@ -222,6 +222,21 @@ import Testing
     }
   }
 
+  @Test("a directory of lists that is awaited is an error until it is there")
+  func awaitedHome() throws {
+    try withSandbox { sandbox in
+      let moved = sandbox.root + "/moved"
+      sandbox.makeList(sandbox.config + "/d.plist", "dict(K=1)")
+      try FileManager.default.moveItem(atPath: sandbox.config, toPath: moved)
+      let store = try Store(TestStore.layout(sandbox), readOnly: true, awaitsHome: true) { _ in }
+      #expect(throws: EngineError.self) { try store.lists.find("K", at: TestStore.user) }
+      #expect(try store.lists.find("K", at: Location(.managed, "d")) == nil)
+      try FileManager.default.moveItem(atPath: moved, toPath: sandbox.config)
+      store.lists.refresh(TestStore.user)
+      #expect(try store.lists.find("K", at: TestStore.user)?.value == 1)
+    }
+  }
+
   @Test("a store whose directory of lists was never there makes it")
   func newHome() throws {
     try withSandbox { sandbox in
