@@ -3,20 +3,22 @@ import Glibc
 // Groups of users, without getgrouplist(3): see `Account`.
 
 extension Account {
-  /// Those of the groups, by their names, that the user is in; nil where the name service does not
-  /// answer. Cost: small files are read; where groups may be in another source than group(5), two
+  /// Whether the user is in each of the groups, by their names; nil where the name service does not
+  /// answer. A group that it does not know is left out: it says the same while it does not reach its
+  /// servers. Cost: small files are read; where groups may be in another source than group(5), two
   /// programs run, 5 s at most each.
-  public func groups(among names: Set<String>) -> Set<String>? {
+  public func memberships(among names: Set<String>) -> [String: Bool]? {
     let sources = (try? Files.contents("/etc/nsswitch.conf", limit: 1 << 20)) ?? []
     if Self.areGroupsInFileAlone(sources) {
       let file = (try? Files.contents("/etc/group", limit: 1 << 24)) ?? []
       let own = Self.groups(in: file).filter { $0.number == group || $0.members.contains(name) }
-      return names.intersection(own.map(\.name))
+      let ownNames = Set(own.map(\.name))
+      return Dictionary(uniqueKeysWithValues: names.map { ($0, ownNames.contains($0)) })
     }
     guard let served = Self.servedGroups(among: names), let numbers = servedNumbers else {
       return nil
     }
-    return Set(served.filter { numbers.contains($0.number) }.map(\.name))
+    return Dictionary(served.map { ($0.name, numbers.contains($0.number)) }) { $0 || $1 }
   }
 
   /// Those of the names that groups have which the system's name service knows; nil where it does

@@ -4,9 +4,10 @@ import SystemCalls
 /// Tells which of the directories `@GROUP` in the directory of managed lists count for the user of
 /// a store: those of groups that the user is in, as the name service says.
 ///
-/// It is asked again every 60 s. While it does not answer, its last answer counts; before the first
-/// one it is not known whether a group forces something, and it is asked again every 5 s. Without
-/// such a directory it is never asked.
+/// It is asked again every 60 s. While it does not answer, its last answer counts, and of a group
+/// that it no longer knows too, because it may not reach its servers; one that it never knew counts
+/// for nobody. Before the first answer it is not known whether a group forces something, and it is
+/// asked again every 5 s. Without such a directory it is never asked.
 ///
 /// Threads: any. One lock, held for a look; no call waits for the name service but `awaitAnswer`, 1
 /// s at most. A thread of its own asks.
@@ -26,7 +27,7 @@ public final class ManagedGroups: Sendable {
   private let layout: StoreLayout
   private let state = Monitor(State())
   private let asker = BlockingThreads(name: "prefs-name", most: 1)
-  private let served: @Sendable (Set<String>) -> Set<String>?
+  private let served: @Sendable (Set<String>) -> [String: Bool]?
   private let lifetime: Double
   /// Seconds after which the name service is asked again if it has never answered.
   private static let pause = 5.0
@@ -38,16 +39,17 @@ public final class ManagedGroups: Sendable {
   /// Creates it for a store's user; nothing is asked yet.
   public convenience init(_ layout: StoreLayout) {
     self.init(layout, lifetime: 60) { names in
-      Account.named(layout.userName)?.groups(among: names)
+      Account.named(layout.userName)?.memberships(among: names)
     }
   }
 
   /// - Parameters:
   ///   - lifetime: seconds after which the name service is asked again.
-  ///   - served: asks it which of these groups the user is in; nil if it does not answer.
+  ///   - served: asks it whether the user is in each of these groups, without those that it does
+  ///     not know; nil if it does not answer.
   package init(
     _ layout: StoreLayout, lifetime: Double,
-    served: @escaping @Sendable (Set<String>) -> Set<String>?
+    served: @escaping @Sendable (Set<String>) -> [String: Bool]?
   ) {
     (self.layout, self.lifetime, self.served) = (layout, lifetime, served)
   }
@@ -91,8 +93,11 @@ public final class ManagedGroups: Sendable {
     let members = served(Set(names.map { String($0.dropFirst()) }))
     state.change { state in
       if let members {
+        let known = state.known
         state.known = Dictionary(
-          uniqueKeysWithValues: names.map { ($0, members.contains(String($0.dropFirst()))) })
+          uniqueKeysWithValues: names.map { name in
+            (name, members[String(name.dropFirst())] ?? known[name] ?? false)
+          })
       }
       let isKnown = state.names.allSatisfy { state.known[$0] != nil }
       state.due = Instant.now.advanced(seconds: isKnown ? lifetime : min(lifetime, Self.pause))
