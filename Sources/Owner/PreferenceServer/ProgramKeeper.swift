@@ -74,7 +74,7 @@ final class ProgramKeeper: Sendable {
         defer { state.hasNewSettings = false }
         return state.hasNewSettings
       }
-      if isNew { isWanted = asks() }
+      if isNew { isWanted = asks(isWanted) }
       let ends = state.change { state in
         guard state.isStopping || !(isWanted || state.hasNewSettings) else { return false }
         state.isRunning = false
@@ -93,12 +93,13 @@ final class ProgramKeeper: Sendable {
     }
   }
 
-  private func asks() -> Bool {
+  /// Whether the program is wanted; while that cannot be read, what was known before.
+  private func asks(_ known: Bool) -> Bool {
     do throws(EngineError) {
       return try program.isWanted()
     } catch {
       log("whether \(program.name) is needed cannot be read: \(error)")
-      return false
+      return known
     }
   }
 
@@ -135,7 +136,7 @@ final class ProgramKeeper: Sendable {
   private func isStillWanted() -> Bool {
     if state.withLock({ $0.isStopping }) { return false }
     state.change { $0.hasNewSettings = false }
-    if asks() { return true }
+    if asks(true) { return true }
     state.change { $0.hasNewSettings = true }
     return false
   }
