@@ -20,7 +20,8 @@ public final class OwnedStore: Sendable {
   private let store: Store
   private let server: Server
   private let keepers: [ProgramKeeper]
-  /// nil if it writes nothing.
+  /// nil if it writes nothing, or the store is mounted beside the user's own, as a backup is, whose
+  /// declarations stay as they are.
   private let deadlines: DeadlineKeeper?
   /// Whether the lists or the state lie on a home that is a mount of its own.
   private let isHomeMounted: Bool
@@ -52,7 +53,7 @@ public final class OwnedStore: Sendable {
       mountNote: readOnly ? surroundings.readersNote : layout.stateDirectory + "/mounts",
       readersNote: readOnly ? nil : surroundings.readersNote,
       isFirstAfterLogin: !readOnly && surroundings.noteOwner(), log: log)
-    deadlines = readOnly ? nil : DeadlineKeeper(places, log: log)
+    deadlines = readOnly || !layout.isUsersOwn ? nil : DeadlineKeeper(places, log: log)
     deadlines?.begin()
     do throws(SystemError) {
       let server = try Self.listen(places, surroundings, readOnly: readOnly, log)

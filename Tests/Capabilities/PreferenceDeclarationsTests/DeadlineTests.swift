@@ -7,11 +7,12 @@ import Testing
 @Suite("Deadlines of declarations") struct DeadlineTests {
   /// A machine whose clocks a test sets.
   private struct Machine {
+    var name = "here"
     var boot = "one"
     var uptime: Int64 = 1000
     var time: Int64 = 50_000
 
-    var now: ClockReading { ClockReading(boot: boot, uptime: uptime, time: time) }
+    var now: ClockReading { ClockReading(machine: name, boot: boot, uptime: uptime, time: time) }
 
     mutating func pass(_ seconds: Int64) { (uptime, time) = (uptime + seconds, time + seconds) }
 
@@ -53,6 +54,17 @@ import Testing
     #expect(deadline.remaining(at: machine.now) == 0)
     machine.restart(Int64.max - machine.time)
     #expect(deadline.remaining(at: machine.now) == 0)
+  }
+
+  @Test("another machine knows the time of day, whenever it has started")
+  func shared() throws {
+    let deadline = deadline(Machine(), 100)
+    #expect(Deadline(deadline.value) == deadline)
+    var other = Machine(name: "there", boot: "other", uptime: 1_000_000, time: 50_000)
+    other.pass(99)
+    #expect(deadline.remaining(at: other.now) == 1)
+    other.pass(1)
+    #expect(deadline.remaining(at: other.now) == 0)
   }
 
   @Test("numbers of a ledger that somebody has edited overflow nothing")
