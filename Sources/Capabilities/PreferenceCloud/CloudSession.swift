@@ -65,7 +65,7 @@ public struct CloudSession: Sendable {
     case resume(CloudKey, revision: Int64)
     case heartbeat
 
-    /// Whether its answer comes soon, where the server is there.
+    /// Whether its answer is short, and needs no long work.
     var isQuick: Bool {
       switch self {
       case .authenticate, .list: false
@@ -97,6 +97,9 @@ public struct CloudSession: Sendable {
   /// The requests that wait; the first one is on its way if `isCalling`.
   private var calls: [Call] = []
   private var isCalling = false
+  /// Whether the last request that was sent is answered soon, where the server is there: also a
+  /// slow line carries it, and its answer, within the time of a probe.
+  private var isQuick = false
   /// When the request that is on its way was sent.
   private var callBegan = Instant(nanoseconds: 0)
   /// Whether the watch has been asked for.
@@ -110,7 +113,7 @@ public struct CloudSession: Sendable {
   /// When the connection began.
   private var began = Instant(nanoseconds: 0)
   private var status = CloudStatus()
-  /// The server's clock as the last answer has it.
+  /// The server's clock as the last answer has it; nil if that has none.
   private var server: Int64?
   /// When the pause before the next connection ends; nil if a connection has begun.
   private var pauseEnd: Instant?
@@ -167,7 +170,8 @@ public struct CloudSession: Sendable {
     case .watched(let line):
       return hear(now, random) + watched(line, now, random)
     case .answered(let status, let body, let date):
-      server = date ?? server
+      // An answer without a date says nothing of the server's clock: an earlier one is over.
+      server = date
       timers.answer = nil
       return hear(now, random) + answered(status, body, now, random)
     }
@@ -242,7 +246,8 @@ public struct CloudSession: Sendable {
 
   /// The command that sends the first request.
   private mutating func send(_ path: String, _ body: [UInt8]) -> [Command] {
-    if timers.isProbing, calls.first?.isQuick == true, body.count < Self.smallBody {
+    isQuick = calls.first?.isQuick == true && body.count < Self.smallBody
+    if timers.isProbing, isQuick {
       timers.answer = present.advanced(milliseconds: Timers.probe)
     }
     timers.isProbing = false
@@ -294,7 +299,7 @@ public struct CloudSession: Sendable {
     // An authentication comes first; a question without its token would be refused.
     if timers.renewal != nil { return [] }
     if isCalling {
-      guard calls.first?.isQuick == true else { return [] }
+      guard isQuick else { return [] }
       let due = present.advanced(milliseconds: Timers.probe)
       timers.answer = min(timers.answer ?? due, due)
       return []

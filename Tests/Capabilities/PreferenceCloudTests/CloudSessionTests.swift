@@ -121,6 +121,18 @@ import Testing
     #expect(pauses == [200, 400, 800, 1600, 3200, 6400])
   }
 
+  @Test("the server's clock is that of the same answer: an earlier one is not repeated")
+  func serverTimes() {
+    var session = Self.listedSession()
+    for date: Int64? in [70_000, nil] {
+      _ = session.perform([.list])
+      let commands = session.handle(
+        .answered(status: 200, body: Self.listed, date: date), now: Self.start, random: 0)
+      let times = commands.compactMap { if case .event(_, let server) = $0 { server } else { nil } }
+      #expect(times == [date].compactMap { $0 } && commands.count == 1)
+    }
+  }
+
   @Test("a server that refuses whatever it is sent ends the connection")
   func endlessRefusals() {
     var session = Self.listedSession()

@@ -38,9 +38,9 @@ import Testing
     return session
   }
 
-  private static var push: Synchroniser.Action {
+  private static func push(_ value: Value = 1) -> Synchroniser.Action {
     let record = CloudRecord(
-      value: 1, stamp: Stamp(milliseconds: 1, counter: 0, host: "h"), replaced: nil)
+      value: value, stamp: Stamp(milliseconds: 1, counter: 0, host: "h"), replaced: nil)
     return .push([.init(key: CloudKey("d", "K"), record: record, revision: 0)])
   }
 
@@ -110,12 +110,29 @@ import Testing
   func pushes() {
     for isBefore in [true, false] {
       var session = Self.listening()
-      if isBefore { #expect(Self.calls(session.perform([Self.push])).count == 1) }
+      if isBefore { #expect(Self.calls(session.perform([Self.push()])).count == 1) }
       _ = session.handle(.networkChanged, now: Self.after(100), random: 0)
-      if !isBefore { #expect(Self.calls(session.perform([Self.push])).count == 1) }
+      if !isBefore { #expect(Self.calls(session.perform([Self.push()])).count == 1) }
       #expect(session.deadline == Self.after(2100))
       _ = session.handle(.timeout, now: Self.after(2100), random: 0)
       #expect(session.isPaused)
+    }
+  }
+
+  @Test("a large change, which a slow line carries for longer, is not cut after 2 s")
+  func largePushes() {
+    let large = Self.push(.data(Array(repeating: 0, count: 1_000_000)))
+    for input: CloudSession.Input in [.networkChanged, .probe] {
+      for isBefore in [true, false] {
+        var session = Self.listening()
+        if isBefore { _ = session.perform([large]) }
+        let asked = session.handle(input, now: Self.after(100), random: 0)
+        if !isBefore { _ = session.perform([large]) }
+        // The question of somebody who waits is on its way before the change.
+        if asked.isEmpty { #expect(session.deadline == nil, "the transport sees its progress") }
+        if asked.isEmpty { continue }
+        #expect(input == .probe && !isBefore && session.deadline == Self.after(2100))
+      }
     }
   }
 
