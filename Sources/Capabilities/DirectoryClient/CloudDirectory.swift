@@ -273,6 +273,8 @@ struct CloudDirectory {
       try file.write(bytes)
       own = (own.size + bytes.count, own.frames + 1)
     }
+    // What is in the file counts as sent: a share tells here that it has no room.
+    try file.synchronize()
   }
 
   // MARK: - Copies

@@ -157,7 +157,7 @@ import Testing
 
   @Test(
     "a file that is gone, went back, is torn or was replaced is written again",
-    arguments: ["gone", "back", "torn", "zeros", "link", "garbage"])
+    arguments: ["gone", "back", "power", "torn", "zeros", "link", "garbage"])
   func damaged(_ how: String) throws {
     try withDirectory { path in
       let left = TestHost(path, "left")
@@ -171,7 +171,8 @@ import Testing
       let whole = try Data(contentsOf: file)
       switch how {
       case "gone": try FileManager.default.removeItem(at: file)
-      case "back": try earlier.write(to: file, options: .atomic)
+      // The state was on the disk, and the end of the file was not when the power went.
+      case "back", "power": try earlier.write(to: file, options: .atomic)
       case "torn": try whole.dropLast(9).write(to: file)
       case "zeros": try (whole + Data(count: 99)).write(to: file)
       case "link":
@@ -180,7 +181,7 @@ import Testing
           atPath: left.ownFile, withDestinationPath: path + "/moved")
       default: try Data("prefscl1 what is this".utf8).write(to: file)
       }
-      if how == "torn" || how == "garbage" { left.begin() }
+      if ["power", "torn", "garbage"].contains(how) { left.begin() }
       left.run()
       left.set(CloudKey("d", "M"), 3)
       left.run()
