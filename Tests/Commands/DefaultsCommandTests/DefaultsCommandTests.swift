@@ -395,6 +395,23 @@ import Testing
     }
   }
 
+  @Test("a pattern that leaves the cloud takes along the keys that only a schema has there")
+  func removedPattern() throws {
+    try withSandbox { sandbox in
+      sandbox.shell("mkdir -p \(sandbox.system)/schemas")
+      sandbox.makeList(
+        sandbox.system + "/schemas/d.plist",
+        "dict(prefs_authoritative=True, pfm_subkeys=["
+          + "dict(pfm_name=n, prefs_cloud=n != 'P3') for n in ['P1', 'P2', 'P3', 'Q']])")
+      let local = "defaults read prefsfs.cloud Local | tr -d ' \\n'"
+      sandbox.shell("defaults cloud add d 'P*'; defaults cloud remove d 'P*'")
+      #expect(sandbox.shell(local).output == "{d=(P1,P2);}")
+      #expect(sandbox.shell("defaults read prefsfs.cloud Keys").status == 1)
+      sandbox.shell("defaults cloud add d '*2'")
+      #expect(sandbox.shell(local).output == "{d=(P1);}")
+    }
+  }
+
   @Test(
     "a list that is named by its path is made with its directory",
     arguments: [

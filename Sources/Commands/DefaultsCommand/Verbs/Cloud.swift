@@ -45,7 +45,9 @@ enum Cloud {
     let domain = try domain(&arguments)
     var patterns: [String] = []
     let words = Array(arguments.rest)
-    try change(.local, domain, store) { known in known.filter { !words.contains($0) } }
+    try change(.local, domain, store) { known in
+      known.filter { key in !words.contains { KeyPatterns.matches(key, $0) } }
+    }
     while !arguments.isEmpty {
       let word = try arguments.removeNext()
       if word.contains("*") {
@@ -81,7 +83,8 @@ enum Cloud {
     var isKnown = false
     // Behind a schema's key, the next write would put it there again.
     let schema = store.engine.schema(of: domain)
-    let named = words.filter { schema?.isInCloud(Key($0)) == true }
+    let named = (schema?.keys ?? []).filter { schema?.isInCloud($0.name) == true }
+      .map(\.name.string).filter { key in words.contains { KeyPatterns.matches(key, $0) } }
     try change(.local, domain, store) { known in known + named.filter { !known.contains($0) } }
     try change(.keys, domain, store) { known in
       isKnown = known.contains { words.contains($0) }
