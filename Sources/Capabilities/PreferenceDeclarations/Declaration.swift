@@ -79,6 +79,20 @@ package struct Declaration: Equatable, Sendable {
     hostKeys = reading.hostKeys
   }
 
+  /// Throws EPERM where a document has keys that need consent (`DomainName.consentReason`), unless
+  /// the declaration of that name has the same ones already.
+  package static func requireConsent(
+    _ document: ValueDictionary, as known: ValueDictionary?, _ name: String
+  ) throws(EngineError) {
+    for (key, values) in document where values != [:] && values != known?[key] {
+      let domain = DomainName(key.string)
+      guard let reason = domain.consentReason else { continue }
+      throw EngineError(
+        .system(.notPermitted), domain: domain,
+        "\(reason); prefs apply --as \(name) --rules FILE declares it")
+    }
+  }
+
   /// The word that a domain has among its keys which is declared exactly.
   package static let exactKey: Key = "$exact"
 

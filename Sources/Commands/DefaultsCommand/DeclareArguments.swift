@@ -43,9 +43,10 @@ struct DeclareArguments {
     declaration = try Refusal.wrapping(Self.refused(files)) { () throws(EngineError) in
       try Declaration(document, isMerged: isMerged, variables: .own)
     }
-    if let rules = declaration.document[DomainName.effects.key]?.dictionary {
+    for (name, values) in declaration.document {
       try RuleConsent.require(
-        rules, of: .effects, allowsRules, "apply \(files.joined(separator: " "))")
+        values.dictionary ?? [:], of: DomainName(name.string), allowsRules,
+        "apply \(files.joined(separator: " "))")
     }
   }
 

@@ -23,7 +23,7 @@ struct Options {
   var user: String?
   /// `--force`: schemas refuse nothing.
   var isForced = false
-  /// `--rules`: a document may have rules, which run commands.
+  /// `--rules`: a document may have rules, which run commands, and settings of the cloud.
   var allowsRules = false
   /// `--lease TIME`: for how many nanoseconds what is written counts; nil if it has no end.
   var lease: Int64?

@@ -42,7 +42,7 @@ extension VerbManual {
   static let synchronous = Form("--sync", "returns when the list on the disk has the change")
   static let force = Form("--force", "sets what the schema of the domain refuses")
   static let because = Form("--because TEXT", "why, for the history (256 bytes at most)")
-  static let rules = Form("--rules", "the document may set rules, which run commands")
+  static let rules = Form("--rules", "the document may set rules, which run commands, or the cloud")
   static let json = Form("--json", "prints a line of JSON for each entry")
   static let user = Form("--for USER", "about that user, with the user's rights (root)")
   static let appleText = Form("--apple-text", "escapes all but ASCII, as on macOS")

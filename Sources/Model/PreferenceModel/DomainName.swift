@@ -48,9 +48,17 @@ public struct DomainName: Hashable, Comparable, Sendable, ExpressibleByStringLit
   /// The domain of the rules that say what happens when a value changes.
   public static let effects: DomainName = "prefsfs.effects"
 
-  /// Whether keys of the domain are rules, which run commands, or can bring some: what was there
-  /// before a declaration comes back.
-  public var bringsRules: Bool { self == .effects || self == .declared }
+  /// Why documents set keys of the domain only with consent; nil if other keys are meant.
+  public var consentReason: String? {
+    switch self {
+    case .effects: "it sets rules of \(self), which run commands"
+    // What was there before a declaration comes back.
+    case .declared: "it sets \(self), which brings rules of prefsfs.effects, which run commands"
+    // Also to whom a password is sent, and from which file it is read.
+    case .cloudSettings: "it sets \(self), which says what leaves this machine, and where to"
+    default: nil
+    }
+  }
 
   /// Whether keys of the domain may be in the cloud. The settings of this program, `prefsfs` and
   /// `prefsfs.*`, are those of one machine: some of them choose what leaves it, or what it runs.

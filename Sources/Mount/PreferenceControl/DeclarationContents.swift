@@ -8,9 +8,10 @@ import SystemCalls
 /// report `drift` of what was changed since.
 ///
 /// Setting a document declares exactly what it says; removing it takes back what it gave
-/// (`DeclarationPlan`). A conflict with another declaration, what is forced, and rules which the
-/// declaration does not have yet, are EPERM; a document that is not a dictionary of domains is EINVAL. The ledger keeps the bytes that were
-/// written, so that a configuration manager finds them again after a remount.
+/// (`DeclarationPlan`). A conflict with another declaration, what is forced, and keys that need
+/// consent which the declaration does not have yet, are EPERM; a document that is not a dictionary
+/// of domains is EINVAL. The ledger keeps the bytes that were written, so that a configuration
+/// manager finds them again after a remount.
 ///
 /// Threads: any. Cost: setting a document reads every key that it names; lists that are not in
 /// memory are asked for one by one, which may wait for the owner of the store.
@@ -98,13 +99,7 @@ struct DeclarationContents: ViewContents {
       let old = all[name] ?? all.values.first { $0.document == document }
       let declaration = try Declaration(
         document, isMerged: old?.isMerged ?? false, variables: .own)
-      let rules = declaration.document[DomainName.effects.key]
-      guard [nil, [:], old?.document[DomainName.effects.key]].contains(rules) else {
-        throw EngineError(
-          .system(.notPermitted), domain: .effects,
-          "rules run commands, so no document sets other ones here; "
-            + "prefs apply --as \(name) --rules FILE does")
-      }
+      try Declaration.requireConsent(declaration.document, as: old?.document, name)
       return .declare(
         name, declaration, over: [],
         text: change.text.map { Ledger.Text(ending: ending, bytes: $0) })

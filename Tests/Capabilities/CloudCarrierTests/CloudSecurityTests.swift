@@ -190,6 +190,26 @@ import Testing
     }
   }
 
+  @Test("a document chooses what leaves this machine, and where to, only with consent")
+  func documents() throws {
+    try withMount { (here: Sandbox, mount: Mount) throws -> Void in
+      let outcome = here.shell(
+        """
+        cd $M; F=$C/../site.json
+        echo '{"prefsfs.cloud": {"Endpoints": "http://127.0.0.1:1", "Keys": {"d": "*"}}}' > $F
+        ( cat $F > .prefs/apply; cat $F > .prefs/declared/site.json ) 2>&1 | grep -c 'not permitted'
+        for words in "$F" "--as site $F"; do
+          defaults apply $words > /dev/null; echo $?; defaults read prefsfs.cloud; echo $?
+          defaults apply --rules $words > /dev/null; echo $?; defaults read prefsfs.cloud Endpoints
+          defaults delete prefsfs.cloud
+        done
+        """)
+      let tried = "1\n1\n2\nhttp://127.0.0.1:1\n"
+      #expect(outcome.output == "2\n\(tried)\(tried)", "\(outcome)")
+      #expect(outcome.errors.contains("what leaves this machine") && mount.log.contains("--rules"))
+    }
+  }
+
   @Test(
     "http is for this machine alone",
     arguments: [

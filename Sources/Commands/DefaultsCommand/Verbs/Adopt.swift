@@ -141,8 +141,9 @@ struct Adopt {
     guard let declaration = ledger.declarations[name] else {
       throw EngineError(.noSuchKey, "there is no declaration \(name)")
     }
+    // If `--as` names the declaration, they need not be what it says.
     let document = try Self.merged(indices.map { files[$0].document }, declaration.isMerged)
-    try Self.refuseRules(of: document, name, declaration)
+    try Declaration.requireConsent(document, as: declaration.document, name)
     let (drift, settings) = try declarations.adoptable(by: name, isAll: isAll)
     let adoption = Adoption(
       indices.map { files[$0].document }, isMerged: declaration.isMerged,
@@ -167,20 +168,6 @@ struct Adopt {
     return .declare(
       name, try Declaration(merged, isMerged: declaration.isMerged, variables: .own), over: [],
       isAdopting: true)
-  }
-
-  /// Throws where the documents, which need not be what the declaration says if `--as` names it, have
-  /// other rules.
-  private static func refuseRules(
-    of document: ValueDictionary, _ name: String, _ declaration: Declaration
-  ) throws(EngineError) {
-    let key = DomainName.effects.key
-    guard [nil, [:], declaration.document[key]].contains(document[key]) else {
-      throw EngineError(
-        .system(.notPermitted), domain: .effects,
-        "the documents have other rules than \(name), and rules run commands; "
-          + "prefs apply --as \(name) --rules FILE sets them")
-    }
   }
 
   private mutating func complain(_ line: String) {

@@ -10,7 +10,7 @@ extension Forest {
   ///
   /// Throws, and logs, what refuses the whole document: EINVAL if it is no such document, or a
   /// schema does not allow a value; EPERM if a key is forced, a domain cannot have the name, or the
-  /// document can bring rules, which run commands (`DomainName.bringsRules`).
+  /// document has keys that need consent (`DomainName.consentReason`).
   func apply(_ document: [UInt8]) throws(EngineError) -> Changeset {
     do throws(EngineError) {
       let judged: [Intent] = options.judges ? [.judged] : []
@@ -45,11 +45,9 @@ extension Forest {
       guard domain.canNameList else {
         throw EngineError(.invalidDomain, "\(name): no domain can have this name")
       }
-      guard !domain.bringsRules || values.isEmpty else {
+      if let reason = domain.consentReason, !values.isEmpty {
         throw EngineError(
-          .system(.notPermitted), domain: domain,
-          "it has rules or brings them, and rules run commands, so no document sets it here; "
-            + "prefs apply --rules FILE does")
+          .system(.notPermitted), domain: domain, "\(reason); prefs apply --rules FILE sets it")
       }
       for (key, value) in values {
         intents +=
