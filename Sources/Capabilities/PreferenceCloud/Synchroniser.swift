@@ -174,7 +174,7 @@ public struct Synchroniser: Sendable {
     // computed each time, because the time of day may have been set meanwhile.
     let lead = serverTime?.lead(at: now)
     let present = lead.flatMap { Self.sum(now.wall, $0) }
-    let healing = server.map { heal(server: $0) } ?? []
+    let healing = server.map { heal(server: $0, lead) } ?? []
     self.present = present
     guard let lead, let present else { return healing + handle(event, wall, server: nil) }
     let latest = Self.sum(present, HybridClock.largestLead) ?? .max
@@ -233,15 +233,19 @@ public struct Synchroniser: Sendable {
   }
 
   /// Cuts what this host's clock made while it was far ahead of the server's: it must not win every
-  /// conflict.
-  private mutating func heal(server: Int64) -> [Action] {
+  /// conflict. What is pending counts from when it was set by the server's clock, if this host's is
+  /// as far ahead as it was then; otherwise from now on.
+  private mutating func heal(server: Int64, _ lead: Int64?) -> [Action] {
     let (ahead, overflow) = state.clock.latest.milliseconds.subtractingReportingOverflow(server)
     guard !overflow, ahead > HybridClock.largestLead else { return [] }
     let sent = Set(pushed.map(\.key))
     for (key, pending) in state.pending where !sent.contains(key) {
+      let stamp = pending.stamp
+      if HybridClock.bounded(stamp, server: server) == stamp { continue }
+      let set = lead.flatMap { Self.sum(stamp.milliseconds, $0) } ?? server
       var cut = pending
-      cut.stamp = HybridClock.bounded(pending.stamp, server: server)
-      if cut.stamp != pending.stamp { hold(key, cut) }
+      cut.stamp = Stamp(milliseconds: min(set, server), counter: stamp.counter, host: stamp.host)
+      hold(key, cut)
     }
     let latest = Stamp(milliseconds: server, counter: 0, host: state.clock.host)
     state.clock = HybridClock(host: state.clock.host, after: latest)

@@ -66,7 +66,7 @@ enum Latency {
     report("etcdctl put to etcdctl watch", times)
   }
 
-  private static func report(_ title: String, _ times: [Double]) {
+  static func report(_ title: String, _ times: [Double]) {
     let sorted = times.sorted()
     func part(_ share: Double) -> String {
       String(format: "%.1f", sorted[min(sorted.count - 1, Int(Double(sorted.count) * share))])

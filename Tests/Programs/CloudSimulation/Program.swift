@@ -4,6 +4,7 @@ import Foundation
 @main enum Program {
   private static let usage = """
     usage: cloud-simulation storm HOSTS USERS KEYS SETS ENDPOINT...
+           cloud-simulation all HOSTS ROUNDS ENDPOINT...
            cloud-simulation latency FILE-HERE FILE-THERE ROUNDS
            cloud-simulation etcdctl PATH ENDPOINT ROUNDS
 
@@ -17,6 +18,9 @@ import Foundation
       let storm = try Storm(
         hosts: numbers[0], users: numbers[1], keys: numbers[2], endpoints: Array(words[5...]))
       exit(storm.run(sets: numbers[3]) ? 0 : 1)
+    case "all" where numbers.count == 2 && words.count > 3:
+      let storm = try Storm(hosts: numbers[0], users: 1, keys: 1, endpoints: Array(words[3...]))
+      exit(storm.tellAll(rounds: numbers[1]) ? 0 : 1)
     case "latency" where words.count == 4:
       try Latency.mounts(words[1], words[2], rounds: Int(words[3]) ?? 100)
     case "etcdctl" where words.count == 4:

@@ -51,6 +51,27 @@ final class Storm {
     return isQuiet && check()
   }
 
+  /// All hosts of one user hear of changes that one of them makes, one after the other.
+  func tellAll(rounds: Int) -> Bool {
+    let began = Instant.now
+    for host in hosts { host.connect() }
+    var isGood = settle { self.hosts.allSatisfy { $0.machine.state.revision > 0 } }
+    line("connected", "\(hosts.count) hosts in \(seconds(since: began)) s")
+    let before = hosts.map(\.counts.received).reduce(0, +)
+    var times: [Double] = []
+    for round in 0..<rounds {
+      let value = Value.integer(WideInteger(Int64(round)))
+      let began = Instant.now
+      hosts[round % hosts.count].set(keys[0], value)
+      isGood = settle { self.hosts.allSatisfy { $0.store[self.keys[0]] == value } } && isGood
+      times.append(Double(Instant.now.nanoseconds(after: began)) / 1e6)
+    }
+    Latency.report("\(isGood ? "" : "NOT ")here to all \(hosts.count)", times)
+    let received = hosts.map(\.counts.received).reduce(0, +) - before
+    line("received", "\(ratio(received, rounds * hosts.count)) bytes a change and host")
+    return isGood
+  }
+
   private func set() {
     count += 1
     let index = Int.random(in: hosts.indices)
