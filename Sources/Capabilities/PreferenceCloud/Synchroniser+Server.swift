@@ -112,7 +112,8 @@ extension Synchroniser {
     state.lastBatch += 1
     hold(
       key,
-      CloudState.Pending(value: record.value, stamp: record.stamp, batch: state.lastBatch))
+      CloudState.Pending(
+        value: record.value, stamp: record.stamp, batch: state.lastBatch, sent: [record.stamp]))
   }
 
   // MARK: - Records
@@ -176,7 +177,10 @@ extension Synchroniser {
     }
     let isOwn = pending.sent.contains(heard.record.stamp)
     if isOwnName, !isOwn, heard.record.stamp != before?.stamp { isDoubled = true }
-    if pending.isThat(of: heard.record) || heard.record.knows(pending.stamp) {
+    // Nobody knows of what was not sent, though its stamp may be before one that was: stamps that
+    // are sent follow those of other hosts, whose clocks may be ahead.
+    let isSent = pending.sent.contains(pending.stamp)
+    if pending.isThat(of: heard.record) || isSent && heard.record.knows(pending.stamp) {
       // Our own push, or one that replaced it; its answer did not come.
       hold(key, nil)
     } else if isOwn, heard.record.stamp != pending.stamp {

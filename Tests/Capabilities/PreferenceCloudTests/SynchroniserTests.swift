@@ -175,6 +175,27 @@ import Testing
     #expect(machine.state.pending[Self.key]?.stamp.milliseconds == 1_000_000)
   }
 
+  @Test("a record that knows of an earlier set of this host, with a later stamp, knows of no other")
+  func unsentSet() {
+    let base = Self.record("base", 100_000)
+    var machine = Self.connected([Self.key: .init(base, revision: 4)])
+    machine.notesAncestors = true
+    let pushes = Self.pushes(machine.handle(.set([Self.key: "first"]), wall: 10))
+    let stamp = Stamp(milliseconds: 100_000, counter: 1, host: "here")
+    #expect(pushes.map(\.record.stamp) == [stamp], "the other clock is ahead")
+    _ = machine.handle(.pushed(revision: 6), wall: 11)
+    _ = machine.handle(.disconnected, wall: 12)
+    _ = machine.handle(.set([Self.key: "second"]), wall: 20)
+    _ = machine.handle(.connected, wall: 21)
+    let theirs = CloudRecord(
+      value: "theirs", stamp: Stamp(milliseconds: 100_500, counter: 0, host: "other"),
+      replaced: stamp, ancestors: [stamp, base.stamp])
+    _ = machine.handle(
+      .listed([Self.key: .init(theirs, revision: 7)], revision: 7, account: "a"), wall: 22)
+    #expect(machine.state.value(Self.key) == "theirs" && machine.state.pending.isEmpty)
+    #expect(machine.state.replacedValues.map(\.value) == ["second"])
+  }
+
   @Test("a first connection that finds a later removal removes the local value, and logs it")
   func firstRemoval() {
     var machine = Synchroniser(CloudState(host: "here"))
