@@ -144,7 +144,8 @@ extension StoreControl {
   /// `describe`: what the schema of a domain says of each key.
   private var descriptions: ControlEntry {
     let domains = ControlDirectory(
-      names: Set(try self.search.places.domains(in: .schema).map(\.key))
+      names: Set(try self.search.places.domains(in: .schema).map(\.key)),
+      find: { key throws(EngineError) in try self.hasSchema(DomainName(key.string)) ? key : nil }
     ) { [search] name in
       let domain = DomainName(name.string)
       return Self.reports(
@@ -157,19 +158,40 @@ extension StoreControl {
   /// `schemas`: the schema of each domain that has one, and the same as JSON Schema.
   private var schemas: ControlEntry {
     let endings = [".plist", ".json"]
+    let domain = { (name: Key) in
+      endings.first(where: name.string.hasSuffix).map {
+        DomainName(String(name.string.dropLast($0.count)))
+      }
+    }
     let documents = ControlDirectory(
       names: Set(
         try self.search.places.domains(in: .schema).flatMap { domain in
           endings.map { Key(domain.string + $0) }
-        })
+        }),
+      find: { key throws(EngineError) in
+        guard let domain = domain(key) else { return nil }
+        return try self.hasSchema(domain) ? key : nil
+      }
     ) { key in
-      guard let ending = endings.first(where: key.string.hasSuffix) else { return nil }
-      let domain = DomainName(String(key.string.dropLast(ending.count)))
-      return ControlEntry(need: .lists(domain)) { () throws(EngineError) in
-        try self.schema(of: domain, isJSON: ending == ".json").map { .bytes($0) }
+      domain(key).map { domain in
+        ControlEntry(need: .lists(domain)) { () throws(EngineError) in
+          let isJSON = key.string.hasSuffix(".json")
+          return try self.schema(of: domain, isJSON: isJSON).map { .bytes($0) }
+        }
       }
     }
     return ControlEntry(.directory(documents))
+  }
+
+  /// Whether the domain has a schema. A look-up asks for this one alone: the names of all of them
+  /// would cost each look-up a message, and what they are.
+  private func hasSchema(_ domain: DomainName) throws(EngineError) -> Bool {
+    do throws(EngineError) {
+      return try search.modified(Location(.schema, domain)) != nil
+    } catch {
+      // Of one that hangs, or cannot be read, there is a report too.
+      return try search.places.domains(in: .schema).contains(domain)
+    }
   }
 
   // MARK: - The history and the past

@@ -105,6 +105,21 @@ import Testing
     }
   }
 
+  @Test("a look at what one schema says asks the owner for no names of all schemas")
+  func descriptions() throws {
+    try withMount(prepare: prepare) { (sandbox: Sandbox, mount: Mount) throws -> Void in
+      let outcome = sandbox.shell(
+        """
+        cd $M/.prefs; look() { cat describe/e/Width schemas/e.json | grep -q Width && echo there; }
+        look; strace -f -qq -s 64 -p \(mount.pid) -e trace=sendto -o $C/../calls 2> /dev/null & trace=$!
+        until grep -q '^TracerPid:[^0]*[1-9]' /proc/\(mount.pid)/status; do sleep 0.01; done
+        look; ls describe/none schemas/none.json 2>&1 | grep -c 'No such file'
+        kill $trace; wait $trace; grep -c 'schema"' $C/../calls; ls schemas | grep '^e\\.'
+        """)
+      #expect(outcome.output == "there\nthere\n2\n0\ne.json\ne.plist\n", "\(outcome)")
+    }
+  }
+
   @Test("a shorter text that is written over a longer one is judged without the rest of that")
   func overlaid() throws {
     try withMount(prepare: prepare) { (sandbox: Sandbox, _: Mount) throws -> Void in
