@@ -93,8 +93,9 @@ struct MachineCheck {
   private mutating func check(
     _ directory: String, _ place: Place, _ fragments: [String], for user: Account?
   ) {
-    checkFiles(of: directory, for: user)
-    for name in fragments { checkFiles(of: "\(directory)/\(name)", for: user) }
+    for directory in [directory] + fragments.map({ "\(directory)/\($0)" }) {
+      checkFiles(of: directory, for: user, mayForce: place.isManaged)
+    }
     for name in Self.files(in: directory) {
       if let reason = objection(to: name, place) { complain("\(directory)/\(name)", reason) }
     }
@@ -116,7 +117,11 @@ struct MachineCheck {
 
   /// Complains about the directory, and files in it, that the user cannot read (nil if users
   /// cannot).
-  private mutating func checkFiles(of directory: String, for user: Account?) {
+  /// - Parameter mayForce: whether lists in it force values: what a list that cannot be read may
+  ///   force is refused to be set. A profile that cannot be read does not count.
+  private mutating func checkFiles(
+    of directory: String, for user: Account?, mayForce: Bool = false
+  ) {
     let files = Self.files(in: directory).map { "\(directory)/\($0)" }
     for path in [directory] + files {
       guard let status = try? Files.status(path) else { continue }
@@ -129,7 +134,10 @@ struct MachineCheck {
       guard bits & needed != needed, !Self.hasAccessList(path) else { continue }
       let mode = String(status.st_mode & 0o7777, radix: 8)
       let who = user.map { "the user \($0.name)" } ?? "users"
-      complain(path, "\(who) cannot read it (mode \(mode)), so it does not count; chmod a+rX")
+      let effect =
+        mayForce && !path.hasSuffix(".mobileconfig")
+        ? "nothing that it may force can be set" : "it does not count"
+      complain(path, "\(who) cannot read it (mode \(mode)), so \(effect); chmod a+rX")
     }
   }
 

@@ -142,22 +142,29 @@ import Testing
         exec 2>&1; S=$PREFSFS_SYSTEM_DIR; list='<plist><dict/></plist>'
         mkdir -p $S/manged $S/managed/root $S/managed/no-such-user $S/managed/open.d
         for name in com.a.PLIST managed/NSGlobalDomain.plist managed/closed.plist managed/open.plist \\
-          managed/root/own.plist managed/root/com.b.plist managed/open.d/5.plist x.mobileconfig; do
+          managed/root/own.plist managed/root/com.b.plist managed/open.d/5.plist x.mobileconfig \\
+          managed/p.mobileconfig com.c.plist; do
           echo "$list" > $S/$name
         done
-        chmod -R a+rX $S; chmod 600 $S/managed/closed.plist $S/managed/root/own.plist; chmod 700 $S/managed/open.d
+        chmod -R a+rX $S; chmod 700 $S/managed/open.d; cd $S
+        chmod 600 managed/closed.plist managed/root/own.plist managed/p.mobileconfig com.c.plist
         defaults check $S; echo "[$?]"
         """)
       #expect(
         outcome.output.replacing(sandbox.system, with: "S") == """
           S/manged: nothing in a directory of this name counts; is managed meant?
+          S/com.c.plist: users cannot read it (mode 600), so it does not count; chmod a+rX
           S/x.mobileconfig: it does not count: profiles lie in managed, or in the directory of a user there
           S/managed/no-such-user: there is no user no-such-user on this machine
-          S/managed/closed.plist: users cannot read it (mode 600), so it does not count; chmod a+rX
-          S/managed/open.d: users cannot read it (mode 700), so it does not count; chmod a+rX
+          S/managed/closed.plist: users cannot read it (mode 600), so nothing that it may force can \
+          be set; chmod a+rX
+          S/managed/p.mobileconfig: users cannot read it (mode 600), so it does not count; chmod a+rX
+          S/managed/open.d: users cannot read it (mode 700), so nothing that it may force can be set; \
+          chmod a+rX
           S/managed/NSGlobalDomain.plist: it does not count: the list of the global domain is \
           .GlobalPreferences.plist
           S/com.a.PLIST: it does not count: its name must end in .plist, in lower case
+          S/managed/p.mobileconfig: it has no PayloadType
           S/x.mobileconfig: it has no PayloadType
           [1]
 
