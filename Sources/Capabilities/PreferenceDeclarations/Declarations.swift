@@ -304,8 +304,9 @@ package struct Declarations: Sendable {
 
     /// A line that says so.
     package var line: String {
-      "\(path): declared \(declared.line) (\(names.joined(separator: ", "))), "
-        + (failure.map { "cannot be read: \($0)" } ?? "is \(present.line)")
+      let lines = ValueDescription.lines(from: declared, to: present)
+      return "\(path): declared \(lines.old) (\(names.joined(separator: ", "))), "
+        + (failure.map { "cannot be read: \($0)" } ?? "is \(lines.new)")
     }
   }
 

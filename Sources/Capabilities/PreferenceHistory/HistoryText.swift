@@ -33,8 +33,8 @@ extension HistoryDirectory.Entry {
 
 extension HistoryRecord {
   fileprivate func line(of item: Item) -> String {
-    let values = "\(item.before.text) -> \(item.after.text)"
-    let change = item.before == .notKept && item.after == .notKept ? "changed (not kept)" : values
+    let isUnknown = item.before == .notKept && item.after == .notKept
+    let change = isUnknown ? "changed (not kept)" : item.before.text(to: item.after)
     let many = count > 1 ? " (\(count) changes since \(first))" : ""
     return "\(number) \(time.text) \(item.recordedKey.text): \(change)\(many)"
   }
@@ -88,6 +88,13 @@ extension RecordedValue {
     case .large(let size): "(\(size) bytes, not kept)"
     case .notKept: "(not kept)"
     }
+  }
+
+  /// A change to another value in one line.
+  package func text(to new: Self) -> String {
+    guard let first = shown, let second = new.shown else { return "\(text) -> \(new.text)" }
+    let lines = ValueDescription.lines(from: first, to: second)
+    return "\(lines.old) -> \(lines.new)"
   }
 }
 

@@ -84,4 +84,17 @@ import Testing
     let value: Value = ["a": [1, "b c"], "d": "x\ny"]
     #expect(ValueDescription.line(of: value, false) == "{ a = ( 1, \"b c\" ); d = \"x\\ny\"; }")
   }
+
+  static let changes: [(old: Value?, new: Value?, lines: [String])] = [
+    (nil, 1, ["(none)", "1"]), (1, 2, ["1", "2"]), (1, "1", ["1 (integer)", "1 (string)"]),
+    (true, 1, ["1 (boolean)", "1 (integer)"]), (1.0, 1, ["1 (real)", "1 (integer)"]),
+    (.single(0.1), .real(0.1), ["0.10000000149011612", "0.1"]),
+    (["1", true], [1, true], ["[\"1\", true]", "[1, true]"]), (["a"], ["a"], ["( a )", "( a )"]),
+  ]
+
+  @Test("the lines of two values differ if they do", arguments: changes)
+  func change(_ old: Value?, _ new: Value?, _ lines: [String]) {
+    let found = ValueDescription.lines(from: old, to: new)
+    #expect([found.old, found.new] == lines)
+  }
 }

@@ -28,6 +28,19 @@ public struct ValueDescription {
     return isAppleText ? AppleText.nonLossyASCII(description.text) : description.text
   }
 
+  /// Returns the lines of two values as the sides of a change; `(none)` for nil. Where values differ
+  /// and their lines do not, their types say how, or JSON does: digits of reals, types of members.
+  public static func lines(
+    from old: Value?, to new: Value?, _ isAppleText: Bool = false
+  ) -> (old: String, new: String) {
+    let lines = [old, new].map { $0.map { line(of: $0, isAppleText) } ?? "(none)" }
+    guard let old, let new, lines[0] == lines[1], old != new else { return (lines[0], lines[1]) }
+    guard old.kind == new.kind else {
+      return ("\(lines[0]) (\(old.kind))", "\(lines[1]) (\(new.kind))")
+    }
+    return (Document.lineOfJSON(old), Document.lineOfJSON(new))
+  }
+
   private init(isAppleText: Bool) { self.isAppleText = isAppleText }
 
   private mutating func append(_ value: Value, depth: Int) {

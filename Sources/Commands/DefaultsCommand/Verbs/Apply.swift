@@ -93,9 +93,8 @@ enum Apply {
   private static func line(
     _ target: Target, _ key: Key, _ old: Value?, _ new: Value, _ options: Options
   ) -> String {
-    let before = old.map { ValueDescription.line(of: $0, options.isAppleText) } ?? "(none)"
-    let after = ValueDescription.line(of: new, options.isAppleText)
-    return "\(target.domain) \(key): \(before) -> \(after)"
+    let lines = ValueDescription.lines(from: old, to: new, options.isAppleText)
+    return "\(target.domain) \(key): \(lines.old) -> \(lines.new)"
   }
 }
 

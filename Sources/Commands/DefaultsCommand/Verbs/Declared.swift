@@ -180,7 +180,8 @@ private struct LastChanges {
 
 extension DeclarationPlan.Step {
   fileprivate func line(_ changes: LastChanges?) -> String {
-    let change = "\(path): \(present.line) -> \(goal.line)"
+    let lines = ValueDescription.lines(from: present, to: goal)
+    let change = "\(path): \(lines.old) -> \(lines.new)"
     switch outcome {
     case .set: return change
     case .restored: return change + "    (back: no longer declared)"

@@ -115,7 +115,7 @@ enum Diff {
     _ key: RecordedKey, from old: RecordedValue, to new: RecordedValue, _ isJSON: Bool
   ) {
     if isJSON { return Output.write(json: key.values(from: old, to: new)) }
-    Output.write(line: "\(key.text): \(old.text) -> \(new.text)")
+    Output.write(line: "\(key.text): \(old.text(to: new))")
   }
 }
 

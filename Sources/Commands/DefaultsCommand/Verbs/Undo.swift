@@ -88,7 +88,8 @@ enum Undo {
 
 extension UndoPlan.Step {
   fileprivate var line: String {
-    "\(key.shortText): \(present.line) -> \(goal.text)"
+    let lines = ValueDescription.lines(from: present, to: goal.shown)
+    return "\(key.shortText): \(lines.old) -> \(goal.shown == nil ? goal.text : lines.new)"
   }
 }
 

@@ -110,11 +110,9 @@ struct Watcher {
     let (old, new) = (known[domain]?[key], try engine.resolve(key, in: domain)?.value)
     guard old != new else { return }
     known[domain, default: [:]][key] = new
-    let values = [old, new].map { value in
-      value.map { ValueDescription.line(of: $0, isAppleText) } ?? "(none)"
-    }
+    let lines = ValueDescription.lines(from: old, to: new, isAppleText)
     let source = place.source(seenFrom: domain)
-    Output.write(line: "\(source) \(domain) \(key): \(values[0]) -> \(values[1])")
+    Output.write(line: "\(source) \(domain) \(key): \(lines.old) -> \(lines.new)")
   }
 }
 
