@@ -101,9 +101,12 @@ public struct ProfileFolder: ProfileReading {
   private func read(_ path: String, _ signers: [[UInt8]]?) -> Installed {
     var file = Installed(file: path)
     do throws(SystemError) {
-      guard let status = try Files.status(path),
-        let bytes = try Files.regularContents(path, limit: Self.largest)
-      else {
+      let status = try Files.status(path)
+      if let status, status.st_mode & S_IFMT != S_IFREG {
+        file.refusal = "it is not a regular file"
+        return file
+      }
+      guard let status, let bytes = try Files.regularContents(path, limit: Self.largest) else {
         file.refusal = "there is no such file any more"
         return file
       }

@@ -110,7 +110,7 @@ import Testing
         exec 2>&1; cd $C/..; S=$PREFSFS_SYSTEM_DIR; mkdir -p $S/managed $S/d.d; mkfifo pipe.plist
         for file in $C/own.plist $S/l.plist $S/d.d/1.plist $S/managed/p.mobileconfig; do mkfifo $file; done
         ln -s /dev/zero $S/zero.plist; try() { timeout 20 "$@" 2>&1 | tail -1; }
-        timeout 20 defaults check
+        timeout 20 defaults check; try defaults profiles
         try defaults lint pipe.plist; try defaults schema swift pipe.plist; try defaults check /dev/zero
         try defaults profiles check pipe.plist; try defaults schema json $S/zero.plist
         try defaults check <(echo '[1]') | cut -d : -f 2; echo '[1]' | try defaults lint /dev/stdin
@@ -122,6 +122,7 @@ import Testing
           R/system/l.plist: it is not a regular file
           R/system/managed/p.mobileconfig: it is not a regular file
           R/system/zero.plist: it is not a regular file
+          R/system/managed/p.mobileconfig; refused: it is not a regular file
           pipe.plist: it is not a regular file
           defaults: it is not a regular file
           /dev/zero: it is not a regular file
