@@ -62,8 +62,11 @@ struct ListTable {
   /// Whether the domain's lists in each of the places are in memory. Cost: one hash.
   func has(_ domain: DomainName, in places: [Place]) -> Bool { lists.has(domain, in: places) }
 
-  /// All lists, in no order. Cost: O(lists).
-  var all: [(location: Location, contents: LocationState)] { lists.all }
+  /// Calls the body with all lists, or those of one place, in no order. Cost: O(domains), without a
+  /// copy of any.
+  func forEach(in place: Place? = nil, _ body: (Location, borrowing LocationState) -> Void) {
+    lists.forEach(in: place, body)
+  }
 
   /// The locations of all lists, in no order. Cost: O(lists), without a copy of any.
   var locations: [Location] { lists.locations }

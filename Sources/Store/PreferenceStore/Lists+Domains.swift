@@ -109,9 +109,9 @@ extension Lists {
         }
       }
       // A schema that is no list is among the machine's, or was found by its id.
-      for (location, domain) in state.domains.all
-      where location.place == place && (place != .schema || domain.identity != nil) {
-        if domain.snapshot.exists || !state.additions.added(location).isEmpty {
+      state.domains.forEach(in: place) { location, list in
+        guard place != .schema || list.identity != nil else { return }
+        if list.snapshot.exists || !state.additions.added(location).isEmpty {
           found.insert(location.domain)
         } else if added?.unreadable[location.domain] == nil {
           found.remove(location.domain)

@@ -195,18 +195,20 @@ public final class Store: Sendable {
   /// them lack changes or cannot be read, the size of the journal, and the profiles without what
   /// they set. Cost: O(lists in memory); waits for a disk where profiles have not been read.
   public var status: ValueDictionary {
-    let (domains, unreadable, journal) = lists.state.withLock { state in
-      (state.domains.all, state.unreadable, state.journal?.byteCount ?? 0)
+    var failed: [Location: EngineError] = [:]
+    let (unsaved, count, unreadable, journal) = lists.state.withLock { state in
+      state.domains.forEach { location, list in failed[location] = list.failure }
+      return (
+        state.domains.unsaved.keys, state.domains.locations.count, state.unreadable,
+        state.journal?.byteCount ?? 0
+      )
     }
-    let unsaved = domains.filter { $0.contents.unsavedSince != nil }.map(\.location)
-    let failed = domains.compactMap { location, domain in domain.failure.map { (location, $0) } }
     let added = lists.state.withLock { state in
       state.additions.all.flatMap { place, additions in
         additions.settings.unreadable.map { (Location(place, $0.key), $0.value) }
       }
     }
-    let failures = Dictionary(failed) { $1 }.merging(unreadable.mapValues(\.error)) { $1 }
-      .merging(added) { $1 }
+    let failures = failed.merging(unreadable.mapValues(\.error)) { $1 }.merging(added) { $1 }
     let profiles = lists.profileReports.map { report in
       Value.dictionary(
         ValueDictionary(report.filter { !["forced", "joined", "once"].contains($0.key) }))
@@ -216,7 +218,7 @@ public final class Store: Sendable {
       "store": .string(layout.userDirectory),
       "state directory": .string(layout.stateDirectory),
       "machine directory": .string(layout.systemDirectory),
-      "lists in memory": .integer(WideInteger(UInt64(domains.count))),
+      "lists in memory": .integer(WideInteger(UInt64(count))),
       "unsaved": .array(unsaved.map { "\($0)" }.sorted().map { .string($0) }),
       "journal bytes": .integer(WideInteger(UInt64(journal))),
       "history": .dictionary(history.status),

@@ -35,7 +35,18 @@ import Testing
     #expect(found("G", [Self.user, Self.host]) == "nothing")
     #expect(words.has("d", in: [.host, .user]) && !words.has("d", in: [.host, .managed]))
     #expect(!words.has("other", in: [.user]) && words.has("other", in: []))
-    #expect(Set(words.locations) == Set(all) && words.all.count == 3)
+    #expect(Set(words.locations) == Set(all) && words.locations.count == 3)
+  }
+
+  @Test("the contents of all locations, and of those of one place")
+  func each() {
+    let words = table([Self.host: ["h"], Self.user: ["u"], Self.global: ["g"]])
+    var found: [Location: [String]] = [:]
+    words.forEach { found[$0] = copy $1 }
+    #expect(found == [Self.host: ["h"], Self.user: ["u"], Self.global: ["g"]])
+    found = [:]
+    words.forEach(in: .user) { found[$0] = copy $1 }
+    #expect(found == [Self.user: ["u"], Self.global: ["g"]])
   }
 
   @Test("a location is changed in place, replaced and removed, and its neighbours stay")
@@ -45,7 +56,7 @@ import Testing
       var words = table([Self.host: ["h"], location: ["a"], Self.user: ["u"]])
       words[location]?.append("b")
       words[Location(.managedFor("eve"), "d")]?.append("never")
-      #expect(words[location] == ["a", "b"] && words.all.count == 3)
+      #expect(words[location] == ["a", "b"] && words.locations.count == 3)
       words[location] = ["c"]
       #expect(words.read(location) { $0.count } == 1)
       words[location] = nil
