@@ -57,6 +57,22 @@ import Testing
     #expect(typed.shown == whole.shown && whole.count == 1)
   }
 
+  @Test("a key is declared as long as a declaration has it, also when it is read again or new")
+  func declared() {
+    let new = Entry(EntryID("a", "New"), value: "1", source: "user", marks: [.set])
+    var state = Example.state()
+    state.type("@declared")
+    #expect(state.table.count == 0)
+    _ = state.handle(.declarations([Example.width: ["desk"], new.id: ["desk"]], drifted: []))
+    #expect(state.table.count == 1)
+    _ = state.handle(.changed([Example.entries[1], new], gone: []))
+    #expect(state.table.count == 2)
+    _ = state.handle(.declarations([new.id: ["desk"]], drifted: [new.id]))
+    #expect(state.table.count == 1 && state.screen.contains("drifted"))
+    _ = state.handle(.declarations([:], drifted: []))
+    #expect(state.table.count == 0)
+  }
+
   @Test("the cursor stays on its key while others come and go")
   func live() {
     var state = Example.state()

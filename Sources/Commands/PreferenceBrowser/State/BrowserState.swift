@@ -76,7 +76,7 @@ struct BrowserState: Sendable {
     switch event {
     case .input(let input): effects = handle(input)
     case .size(let size): self.size = size
-    case .found(let entries): table.merge(withMarks(entries))
+    case .found(let entries): table.merge(entries)
     case .loaded:
       isLoaded = true
       isPinned = true
@@ -215,16 +215,8 @@ struct BrowserState: Sendable {
     if details?.id != chosen { details = nil }
   }
 
-  private func withMarks(_ entries: [Entry]) -> [Entry] {
-    entries.map { entry in
-      var entry = entry
-      if declared[entry.id] != nil { entry.set(.declared, true) }
-      return entry
-    }
-  }
-
   private mutating func change(_ entries: [Entry], _ gone: [EntryID]) -> [Effect] {
-    table.merge(withMarks(entries), removing: gone)
+    table.merge(entries, removing: gone)
     marked.subtract(gone)
     for id in gone { revealed[id] = nil }
     let changed = Set(entries.map(\.id))

@@ -9,6 +9,8 @@ struct EntryTable: Sendable {
   private var texts: [UInt8] = []
   /// The bytes of those that are gone.
   private var unused = 0
+  /// The keys that have a mark by `mark`.
+  private var given: [Entry.Marks: Set<EntryID>] = [:]
 
   var count: Int { shown.count }
 
@@ -67,6 +69,7 @@ struct EntryTable: Sendable {
     var added: [Entry] = []
     for var entry in new {
       let index = index(of: entry.id)
+      for (mark, keys) in given where keys.contains(entry.id) { entry.set(mark, true) }
       entry.moveText(to: &texts)
       guard index < all.count, all[index].id == entry.id else {
         added.append(entry)
@@ -103,9 +106,16 @@ struct EntryTable: Sendable {
     (texts, unused) = (kept, 0)
   }
 
-  /// Marks exactly these keys. Cost: O(rows).
+  /// Marks exactly these keys, also those that are added later. Cost: O(keys that gain or lose the
+  /// mark), and what `filter` costs.
   mutating func mark(_ mark: Entry.Marks, _ keys: Set<EntryID>) {
-    for index in all.indices { all[index].set(mark, keys.contains(all[index].id)) }
+    let old = given.updateValue(keys, forKey: mark) ?? []
+    if old == keys { return }
+    for id in old.symmetricDifference(keys) {
+      let index = index(of: id)
+      guard index < all.count, all[index].id == id else { continue }
+      all[index].set(mark, keys.contains(id))
+    }
     if !query.isEmpty { show(Array(Int32(0)..<Int32(clamping: all.count))) }
   }
 }
