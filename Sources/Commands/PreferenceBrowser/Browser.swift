@@ -20,6 +20,42 @@ package struct BrowserOptions: Sendable {
 
   /// All keys of this user, as they are.
   package init() {}
+
+  /// Why nothing can be changed; nil if changes are possible.
+  var readOnly: String? {
+    if moment != nil { return "refused: this is the past, which cannot be changed" }
+    return user == nil ? nil : "refused: preferences of another user are only looked at"
+  }
+
+  /// What the head of the screen says of it.
+  var head: String {
+    var words = ["prefs"]
+    if let domain { words.append(domain.string) }
+    if let place { words.append("in \(place.rawValue)") }
+    if let user { words.append("of \(user)") }
+    if let moment { words.append("at \(moment.word)") }
+    return words.joined(separator: " ") + (readOnly == nil ? "" : ", read only")
+  }
+
+  /// The words of a command that shows a key.
+  func command(showing id: EntryID) -> [String] {
+    let words =
+      if let moment { ["read", "--at", moment.word] } else if let user {
+        ["explain", "--for", user]
+      } else { ["explain"] }
+    let domain = id.domain == .global ? "-g" : id.domain.string
+    return ["prefs"] + words + [domain, id.key.string]
+  }
+}
+
+extension HistoryMoment {
+  /// The moment as a word of a command line.
+  fileprivate var word: String {
+    switch self {
+    case .time(let time): time.text
+    case .number(let number): "\(number)"
+    }
+  }
 }
 
 /// The browser of preferences: all keys in a terminal.

@@ -37,9 +37,10 @@ enum Example {
 
   /// A state that has read these rows.
   static func state(
-    _ rows: Int = 24, _ columns: Int = 80, entries: [Entry] = entries, readOnly: String? = nil
+    _ rows: Int = 24, _ columns: Int = 80, entries: [Entry] = entries,
+    options: BrowserOptions = BrowserOptions()
   ) -> BrowserState {
-    var state = BrowserState(Grid.Size(rows: rows, columns: columns), readOnly: readOnly)
+    var state = BrowserState(Grid.Size(rows: rows, columns: columns), options)
     _ = state.handle(.found(entries))
     _ = state.handle(.loaded)
     return state

@@ -179,11 +179,29 @@ import Testing
   @Test(
     "read only: every change says why not", arguments: [Input.key(.enter), .text("d"), .text("u")])
   func readOnly(_ input: Input) {
-    var state = Example.state(readOnly: "refused: this is the past")
+    var options = BrowserOptions()
+    options.moment = .number(7)
+    var state = Example.state(options: options)
     state.type(.key(.tab))
+    #expect(!state.screen.contains("Enter: change"))
     #expect(state.type(input).isEmpty)
-    #expect(state.screen.hasPrefix(" prefs, read only "))
-    #expect(state.screen.hasSuffix("\n refused: this is the past"))
+    #expect(state.screen.hasPrefix(" prefs at 7, read only "))
+    #expect(state.screen.hasSuffix("\n refused: this is the past, which cannot be changed"))
+  }
+
+  @Test("the head says whose keys are shown, and the line shows the key of that user")
+  func head() {
+    var options = BrowserOptions()
+    (options.user, options.domain) = ("ada", Example.editor)
+    var state = Example.state(options: options)
+    #expect(state.screen.hasPrefix(" prefs com.example.editor of ada, read only "))
+    #expect(state.screen.contains("\n prefs explain --for ada com.example.editor TabStyle\n"))
+    options.moment = .number(7)
+    state = Example.state(options: options)
+    #expect(state.screen.contains("\n prefs read --at 7 com.example.editor TabStyle\n"))
+    options = BrowserOptions()
+    options.place = .host
+    #expect(Example.state(options: options).screen.hasPrefix(" prefs in host "))
   }
 
   @Test("every size has a screen")

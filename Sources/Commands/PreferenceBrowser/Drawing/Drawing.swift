@@ -20,13 +20,12 @@ enum Drawing {
   }
 
   private static func drawHead(_ state: BrowserState, _ grid: inout Grid) {
-    let name = state.readOnly == nil ? " prefs" : " prefs, read only"
-    grid.put(name, row: 0, column: 0, style: .bold)
+    let end = grid.put(" " + state.options.head, row: 0, column: 0, style: .bold)
     var right = "\(state.table.count) of \(state.table.all.count) keys"
     if !state.marked.isEmpty { right = "\(state.marked.count) marked, " + right }
     if !state.isLoaded { right = "reading, " + right }
     let column = grid.size.columns - right.count - 1
-    if column > name.count + 1 { grid.put(right, row: 0, column: column) }
+    if column > end { grid.put(right, row: 0, column: column) }
   }
 
   private static func drawFilter(_ state: BrowserState, _ layout: Layout, _ grid: inout Grid) {
@@ -109,9 +108,13 @@ enum Drawing {
 
   private static func hint(_ state: BrowserState) -> String {
     if state.isWaiting { return "asking prefsd; Escape gives up" }
+    let isReadOnly = state.options.readOnly != nil
     return switch state.mode {
+    case .filter where isReadOnly: "Down: the list   F1: help   Ctrl-C: leave"
     case .filter: "Down: the list   Enter: change   F1: help   Ctrl-C: leave"
-    case .list: "Enter: change   Delete: remove   u: undo   /: find   ?: help   q: leave"
+    case .list where isReadOnly: "x: export   y: copy the line   /: find   ?: help   q: leave"
+    case .list:
+      "Enter: change  Delete: remove  u: undo  x: export  /: find  ?: help  q: leave"
     case .editing: "Enter: set it   Escape: give up"
     case .menu: "Enter: choose   Escape: give up"
     case .asking: "y: yes   any other key: no"

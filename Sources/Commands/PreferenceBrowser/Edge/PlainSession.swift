@@ -156,14 +156,14 @@ struct PlainSession {
   private mutating func change(
     _ body: (BrowserStore) throws(EngineError) -> Event
   ) throws(EngineError) {
-    if let readOnly = store.readOnly { return say(readOnly) }
+    if let readOnly = store.options.readOnly { return say(readOnly) }
     guard case .made(let change, let line, let message) = try body(store) else { return }
     if let change { changes.append(change) }
     say(line.isEmpty ? message : "\(message): \(line)")
   }
 
   private mutating func set(_ id: EntryID, _ text: String) throws(EngineError) {
-    if let readOnly = store.readOnly { return say(readOnly) }
+    if let readOnly = store.options.readOnly { return say(readOnly) }
     let subject = try store.subject(id)
     let isContainer = subject.kind == .array || subject.kind == .dictionary
     let value =

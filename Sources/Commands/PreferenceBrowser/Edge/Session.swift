@@ -67,8 +67,7 @@ final class Session {
     inbox = try Inbox()
     reader = try WorkQueue(name: "prefs-read")
     writer = try WorkQueue(name: "prefs-change")
-    state = BrowserState(
-      terminal.size, isASCII: terminal.isASCII, readOnly: store.readOnly)
+    state = BrowserState(terminal.size, isASCII: terminal.isASCII, store.options)
   }
 
   /// Runs until the user leaves, or a signal ends it.

@@ -96,9 +96,7 @@ extension BrowserState {
   /// key.
   var shownLine: String? {
     if let line { return line }
-    guard let id = chosen else { return nil }
-    let domain = id.domain == .global ? "-g" : id.domain.string
-    return ["prefs", "explain", domain, id.key.string].printableShellLine
+    return chosen.map { options.command(showing: $0).printableShellLine }
   }
 
   private mutating func copyLine() -> [Effect] {
@@ -122,7 +120,7 @@ extension BrowserState {
 
   /// Returns true if changes are possible; otherwise sets the message that says why not.
   private mutating func mayChange() -> Bool {
-    guard let readOnly else { return true }
+    guard let readOnly = options.readOnly else { return true }
     message = (readOnly, true)
     return false
   }

@@ -24,8 +24,8 @@ struct BrowserState: Sendable {
 
   var size: Grid.Size
   let isASCII: Bool
-  /// Why nothing can be changed; nil if changes are possible.
-  let readOnly: String?
+  /// Which keys are shown, and of when.
+  let options: BrowserOptions
   var mode = Mode.filter
   /// Where Escape leads back to from menus and lines.
   var home = Mode.filter
@@ -62,8 +62,11 @@ struct BrowserState: Sendable {
   private var asked: EntryID?
 
   /// - Parameter filter: the text that stands in the filter at first.
-  init(_ size: Grid.Size, isASCII: Bool = false, readOnly: String? = nil, filter: String = "") {
-    (self.size, self.isASCII, self.readOnly) = (size, isASCII, readOnly)
+  init(
+    _ size: Grid.Size, isASCII: Bool = false, _ options: BrowserOptions = BrowserOptions(),
+    filter: String = ""
+  ) {
+    (self.size, self.isASCII, self.options) = (size, isASCII, options)
     self.filter = LineEditor(filter)
     table.filter(Query(filter))
   }

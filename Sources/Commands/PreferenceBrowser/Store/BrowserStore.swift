@@ -19,13 +19,11 @@ final class BrowserStore: Sendable {
   let layout: StoreLayout
   let history: HistoryReader
   let author = Author.unique()
-  /// The only place, and the only domain; nil means all.
-  let place: Place?
-  private let domain: DomainName?
-  /// Why nothing can be changed; nil if changes are possible.
-  let readOnly: String?
+  let options: BrowserOptions
+  /// The only place; nil means all.
+  var place: Place? { options.place }
   /// Whether it is the past.
-  let isPast: Bool
+  var isPast: Bool { options.moment != nil }
   /// The keys that rows were made of.
   private let known = Mutex<[DomainName: Set<Key>]>([:])
 
@@ -53,20 +51,15 @@ final class BrowserStore: Sendable {
     _ history: HistoryReader, _ layout: StoreLayout
   ) {
     (self.places, self.owner, self.history, self.layout) = (places, owner, history, layout)
-    (place, domain, isPast) = (options.place, options.domain, options.moment != nil)
+    self.options = options
     engine = SearchEngine(places: places)
-    let isOther = options.user != nil
-    readOnly =
-      isPast
-      ? "refused: this is the past, which cannot be changed"
-      : isOther ? "refused: preferences of another user are only looked at" : nil
   }
 
   // MARK: - Rows
 
   /// The domains whose keys are shown, in order.
   func domains() throws(EngineError) -> [DomainName] {
-    if let domain { return [domain] }
+    if let domain = options.domain { return [domain] }
     let all = try engine.domains().union(try places.domains(in: .schema))
     return all.subtracting([.declared]).sorted()
   }
@@ -185,7 +178,7 @@ final class BrowserStore: Sendable {
   }
 
   private func isShown(_ domain: DomainName) -> Bool {
-    domain != .declared && (self.domain ?? domain) == domain
+    domain != .declared && (options.domain ?? domain) == domain
   }
 
   /// The rows that a change of a key may concern: its own, and those of domains that may inherit it.
