@@ -51,7 +51,8 @@ import Testing
     }
     #expect(try own() == 9)
     #expect(line == "defaults write d K -int 9")
-    _ = try store.undo(change)
+    guard case .made(nil, let back, let message) = try store.undo(change) else { return }
+    #expect(back == "defaults write d K -int 8" && message == "taken back: K is 8")
     #expect(try own() == 8)
     // Once more: the value is not what the change has left.
     #expect(throws: EngineError.self) { try store.undo(change) }
@@ -78,6 +79,14 @@ import Testing
     #expect(try !places.exists(Location(.user, "d")))
     _ = try store.undo(change)
     #expect(try own() == 8)
+  }
+
+  @Test("a key that is set elsewhere is not removed, and the refusal says where")
+  func removeElsewhere() throws {
+    _ = try places.apply(
+      [.edit(Location(.user, .global), .set("G", 1, .unknown))], by: Author.unique())
+    let error = #expect(throws: EngineError.self) { try store.remove(EntryID("d", "G")) }
+    #expect(error?.sentence == "it is not set; programs read what global has")
   }
 
   @Test("a forced key is refused, with who forces it")

@@ -111,7 +111,8 @@ struct BrowserState: Sendable {
     case .made(let change, let line, let sentence):
       if let change { changes.append(change) }
       self.line = line.isEmpty ? nil : line
-      message = (sentence, false)
+      let key = home == .filter ? "Tab, then u" : "u"
+      message = (change == nil ? sentence : "\(sentence); \(key) takes it back", false)
       return resume { state in
         state.mode = state.home
         return []

@@ -69,8 +69,10 @@ extension BrowserStore {
   /// Removes a key from where it is set.
   func remove(_ id: EntryID) throws(EngineError) -> Event {
     let own = try places.findFirst(id.key, in: locations(of: id))
-    if own == nil, try find(id) == nil {
-      throw EngineError(.noSuchKey, domain: id.domain, key: id.key, "it is not set")
+    let source = { (found: Resolution) in found.location.source(seenFrom: id.domain) }
+    if own == nil, case let found = try find(id), found?.isForced != true {
+      let rest = found.map { "; programs read what \(source($0)) has" } ?? ""
+      throw EngineError(.noSuchKey, domain: id.domain, key: id.key, "it is not set\(rest)")
     }
     let change: Intent =
       if let place {
@@ -81,9 +83,7 @@ extension BrowserStore {
     let made = try carryOut([change], id)
     removeEmptyDomain(id.domain)
     let line = line(id, own?.location ?? Location(.user, id.domain), nil, isShown: true)
-    let now = try find(id).map { found in
-      "; programs read what \(found.location.source(seenFrom: id.domain)) has"
-    }
+    let now = try find(id).map { "; programs read what \(source($0)) has" }
     return .made(made, line: line, message: "removed" + (now ?? ""))
   }
 
@@ -131,7 +131,11 @@ extension BrowserStore {
     }
     _ = try engine.apply(intents, by: author)
     removeEmptyDomain(domain)
-    return .made(nil, line: "", message: "taken back: \(key) is \(try text(of: change.id))")
+    let line = change.steps.last.map {
+      self.line(change.id, $0.location, $0.before?.value, isShown: false)
+    }
+    return .made(
+      nil, line: line ?? "", message: "taken back: \(key) is \(try text(of: change.id))")
   }
 
   /// What programs read of a key now, for a message.
@@ -153,6 +157,7 @@ extension BrowserStore {
     try plan.apply(to: places, by: author)
     let message =
       plan.steps.isEmpty ? "the values are those already" : "change \(number) is taken back"
-    return .made(nil, line: "", message: message)
+    let words = ["prefs", "undo", "\(number)", id.domain.string, id.key.string]
+    return .made(nil, line: words.printableShellLine, message: message)
   }
 }

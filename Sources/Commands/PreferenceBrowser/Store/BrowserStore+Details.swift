@@ -55,7 +55,9 @@ extension BrowserStore {
     return Array(found.prefix(most))
   }
 
-  private static func short(_ value: RecordedValue) -> String { String(value.text.prefix(60)) }
+  private static func short(_ value: RecordedValue) -> String {
+    String((value.value.map { ValueLine.short($0) } ?? value.text).prefix(60))
+  }
 
   /// What is declared, by which declarations, and what is not as declared.
   func declarations() -> Event {
