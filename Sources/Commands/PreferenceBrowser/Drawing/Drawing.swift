@@ -90,20 +90,23 @@ enum Drawing {
   }
 
   private static func drawMessage(_ state: BrowserState, _ layout: Layout, _ grid: inout Grid) {
-    if let message = state.message {
-      let style = message.isRefusal ? Style(.red, isBold: true) : .plain
-      let lines = wrapped(message.text, grid.size.columns - 2).prefix(3)
-      // What does not fit into one row stands over those above, except one that is edited.
-      let rows = [layout.message, layout.line ?? 0, (layout.line ?? 0) - 1, (layout.line ?? 0) - 2]
-      let free = rows.filter { $0 > 0 && (!isEditing(state) || $0 != layout.line) }
-      let blanks = String(repeating: " ", count: grid.size.columns)
-      for (row, line) in zip(free, lines.reversed()) {
-        grid.put(blanks, row: row, column: 0)
-        grid.put(" " + line, row: row, column: 0, style: style)
-      }
+    guard let message = state.message else {
+      grid.put(" " + hint(state), row: layout.message, column: 0, style: .dim)
       return
     }
-    grid.put(" " + hint(state), row: layout.message, column: 0, style: .dim)
+    let style = message.isRefusal ? Style(.red, isBold: true) : .plain
+    let lines = wrapped(message.text, grid.size.columns - 2).prefix(3)
+    // What does not fit into one row stands over those above, and all of it above what is edited.
+    var end = layout.message
+    if lines.count > 1, isEditing(state), let line = layout.line {
+      grid.put(" " + hint(state), row: end, column: 0, style: .dim)
+      end = line - 1
+    }
+    let blanks = String(repeating: " ", count: grid.size.columns)
+    for (row, line) in zip((0...end).reversed(), lines.reversed()) {
+      grid.put(blanks, row: row, column: 0)
+      grid.put(" " + line, row: row, column: 0, style: style)
+    }
   }
 
   private static func hint(_ state: BrowserState) -> String {
