@@ -129,6 +129,21 @@ import Testing
     }
   }
 
+  @Test("without $EDITOR a value is edited in the editor that the administrator has chosen")
+  func chosenEditor() throws {
+    try withScreen { screen, sandbox in
+      let program = sandbox.programs + "/editor"
+      try "#!/bin/sh\necho Grace > \"$1\"\n".write(
+        toFile: program, atomically: true, encoding: .utf8)
+      chmod(program, 0o755)
+      screen.type("'unset VISUAL EDITOR; $B' Enter")
+      screen.wait(for: " keys")
+      screen.waitUntilGone("reading")
+      screen.type("name Tab e")
+      screen.wait(for: "Name -string Grace")
+    }
+  }
+
   @Test("the terminal is as before after a signal, and after a crash")
   func signals() throws {
     try withScreen { screen, sandbox in

@@ -95,7 +95,10 @@ struct ExternalEditor {
 
   /// Runs the editor to its end. Ctrl-Z in it stops this process too, so that the shell goes on.
   private static func edit(_ path: String) -> Int32 {
-    let editor = Environment.variable("VISUAL") ?? Environment.variable("EDITOR") ?? "vi"
+    // `editor` is what Debian's administrator has chosen.
+    let editor =
+      Environment.variable("VISUAL") ?? Environment.variable("EDITOR")
+      ?? "$(command -v editor || echo vi)"
     var set = sigset_t()
     sigemptyset(&set)
     sigaddset(&set, SIGTSTP)
