@@ -135,7 +135,8 @@ import Testing
     _ = state.handle(.refused(text))
     #expect(
       state.screen.hasSuffix(
-        end + "\n TabWidth: 8                     integer, 1 to 16\n Enter: set it   Escape: give up"))
+        end + "\n TabWidth: 8                     integer, 1 to 16"
+          + "\n Enter: set it   Escape: give up"))
   }
 
   @Test("an empty store, a store that is being read, and a filter that fits nothing say so")
@@ -164,6 +165,43 @@ import Testing
     _ = state.handle(.opened(subject))
     #expect(state.screen.contains("\n   2\n > 8  wide\n   another one\n"))
     #expect(state.type(.key(.up), .key(.enter)) == [.set(subject, 2)])
+  }
+
+  @Test("the whole value, which typing searches; nothing in it is obeyed, or lost at the edge")
+  func reading() {
+    var state = Example.state(24, 40)
+    state.type(.key(.tab))
+    #expect(state.type("v") == [.view(Example.style)])
+    let wide = String(repeating: "日", count: 20)
+    let long = (0..<9).map { "\($0)23456789" }.joined()
+    _ = state.handle(.viewed(Example.style, "one\n\u{1B}[2J two\n\(long)\n\(wide)"))
+    #expect(
+      state.screen.hasPrefix(
+        """
+         prefs                      4 of 4 keys
+         TabStyle
+         > one
+           \\u{1B}[2J two
+           \(long.prefix(36))
+           \(long.dropFirst(36).prefix(36))
+           \(long.dropFirst(72))
+           \(wide.prefix(18))
+           日日
+
+        """))
+    #expect(state.screen.hasSuffix("\n type to find a line   Escape: back"))
+    state.type("two")
+    #expect(state.screen.contains("\n > \\u{1B}[2J two\n\n"))
+    #expect(state.type(.key(.escape)).isEmpty && state.mode == .list)
+  }
+
+  @Test("a value that is cut says how the whole one is shown")
+  func cutValue() {
+    var state = Example.state()
+    var details = Example.details
+    details.holders = [.init(source: "user", value: String(repeating: "x", count: 99), file: "f")]
+    _ = state.handle(.described(details))
+    #expect(state.screen.contains("\n             Tab, v: the whole value\n"))
   }
 
   @Test("a question")

@@ -127,6 +127,25 @@ import Testing
     #expect(error?.sentence.contains("it is now \(ValueLine.mask)") == true)
   }
 
+  @Test("the whole text of a value: JSON, data as digits, and no secret unless it is shown")
+  func whole() throws {
+    func text(_ key: Key, isShown: Bool = false) throws -> String {
+      let id = EntryID("d", key)
+      guard case .viewed(id, let text) = try store.text(of: id, isShown: isShown) else { return "" }
+      return text
+    }
+    try set(.user, "A", ["x", 1])
+    try set(.user, "D", .data([0, 255]))
+    try set(.user, "Big", .string(String(repeating: "x", count: 3 << 20)))
+    try set(.user, "Password", "hunter2")
+    #expect(try text("A") == "[\n  \"x\",\n  1\n]")
+    #expect(try text("D") == "00ff")
+    #expect(try text("Big").hasSuffix("xx\n... and 1048576 more bytes"))
+    #expect(throws: EngineError.self) { try text("Password") }
+    #expect(throws: EngineError.self) { try text("Missing") }
+    #expect(try text("Password", isShown: true) == "hunter2")
+  }
+
   @Test("exports have nothing that a terminal obeys", arguments: RecordedForm.allCases)
   func exports(_ form: RecordedForm) throws {
     try set(.user, "K", "a\u{9B}31m\nb\u{202E}c")

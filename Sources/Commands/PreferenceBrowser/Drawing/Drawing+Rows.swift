@@ -106,6 +106,9 @@ extension Drawing {
       let shown = index > 0 && entry.marks.contains(.secret) ? ValueLine.mask : value
       let words = [padded(holder.source, 9), padded(String(shown.prefix(60)), 9), holder.file]
       lines.append(" \(index == 0 ? "*" : " ") " + words.joined(separator: " "))
+      if index == 0, shown.count > 60 {
+        lines.append("             \(state.home == .filter ? "Tab, v" : "v"): the whole value")
+      }
     }
     if details.holders.isEmpty { lines.append("   not set") }
     lines += details.changes.map { "   " + $0 }

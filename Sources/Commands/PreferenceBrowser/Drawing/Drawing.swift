@@ -119,6 +119,7 @@ enum Drawing {
     case .list:
       "Enter: change  Delete: remove  u: undo  x: export  /: find  ?: help  q: leave"
     case .editing: "Enter: set it   Escape: give up"
+    case .menu(let menu) where menu.isRead: "type to find a line   Escape: back"
     case .menu: "Enter: choose   Escape: give up"
     case .asking: "y: yes   any other key: no"
     }

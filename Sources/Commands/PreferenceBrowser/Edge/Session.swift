@@ -154,6 +154,9 @@ final class Session {
         }
         return .history(id, changes)
       }
+    case .view(let id):
+      let isShown = state.revealed[id] != nil
+      ask { () throws(EngineError) in try store.text(of: id, isShown: isShown) }
     case .export(let ids, let form):
       let shown = Set(state.revealed.keys)
       ask { () throws(EngineError) in try store.export(ids, as: form, shown: shown) }

@@ -82,6 +82,7 @@ extension BrowserState {
       if marked.remove(id) == nil { marked.insert(id) }
       move(by: 1)
     case .text("x"): exportMenu(id)
+    case .text("v"): return wait(for: .view(id))
     case .text("r") where entry.marks.contains(.secret):
       if revealed.removeValue(forKey: id) == nil { return [.reveal(id)] }
     case .text("r"): message = ("the value of \(id.key) is not a secret", false)

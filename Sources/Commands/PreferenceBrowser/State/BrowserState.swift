@@ -123,6 +123,11 @@ struct BrowserState: Sendable {
         state.mode = .menu(Menu("Take back which change of \(id.key)?", items))
         return []
       }
+    case .viewed(let id, let text):
+      return resume { state in
+        state.mode = .menu(Menu(reading: text, of: id.key, columns: state.size.columns))
+        return []
+      }
     case .exported(let text, let sentence):
       printed.append(text)
       message = (sentence, false)

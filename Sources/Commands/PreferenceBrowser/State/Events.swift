@@ -23,6 +23,8 @@ enum Event: Sendable {
   /// A change was made.
   case made(OwnChange?, line: String, message: String)
   case history(EntryID, [(number: UInt64, text: String)])
+  /// The whole text of a value, of several lines.
+  case viewed(EntryID, String)
   /// A text that is printed at the end.
   case exported(String, message: String)
   case revealed(EntryID, String)
@@ -44,6 +46,7 @@ enum Effect: Equatable, Sendable {
   case undo(OwnChange)
   case undoNumber(EntryID, UInt64)
   case askHistory(EntryID)
+  case view(EntryID)
   case copy(String)
   case export([EntryID], RecordedForm)
   case reveal(EntryID)

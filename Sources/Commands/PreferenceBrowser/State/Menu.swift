@@ -29,9 +29,28 @@ struct Menu: Equatable, Sendable {
     (self.title, self.items, self.chosen) = (title, items, chosen)
   }
 
+  /// A value's text to be read. What is longer than a row is in several. Cost: O(text).
+  init(reading text: String, of key: Key, columns: Int) {
+    var items: [Item] = []
+    for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
+      var rest = line.description.printable()[...]
+      // A character takes two columns at most.
+      let room = max(rest.utf8.allSatisfy { $0 < 0x80 } ? columns - 4 : columns / 2 - 2, 1)
+      repeat {
+        items.append(Item(text: String(rest.prefix(room)), action: .none))
+        rest = rest.dropFirst(room)
+      } while !rest.isEmpty
+    }
+    self.init("\(key)", items)
+  }
+
+  /// Whether there is nothing to choose.
+  var isRead: Bool { items.allSatisfy { $0.action == .none } }
+
   /// The items that have every word of the line.
   var shown: [Item] {
     let words = line.text.lowercased().split(separator: " ")
+    if words.isEmpty { return items }
     return items.filter { item in
       let text = item.text.lowercased()
       return words.allSatisfy { text.contains($0) }
@@ -75,6 +94,7 @@ struct Menu: Equatable, Sendable {
       "x               the marked keys as commands, declaration, Ansible or profile",
       "y               copies the line that is shown; it is printed at the end, too",
       "r               shows a secret, or hides it again",
+      "v               shows the whole value; typing finds lines of it",
       "Ctrl-A Ctrl-E   in a line: to its beginning, to its end; Ctrl-U Ctrl-K Ctrl-W cut, Ctrl-Y pastes",
       "Escape          gives up; in the list: to the filter; in the filter: empties it",
       "Ctrl-L          draws the screen again",

@@ -84,6 +84,25 @@ extension BrowserStore {
     .revealed(id, try find(id).map { ValueLine.short($0.value) } ?? "")
   }
 
+  /// The most bytes of a value's text that are shown.
+  private static let mostShown = 1 << 21
+
+  /// The whole text of a value, as a key's file has it.
+  /// - Parameter isShown: whether it may be a secret.
+  func text(of id: EntryID, isShown: Bool) throws(EngineError) -> Event {
+    guard let value = try find(id)?.value else {
+      throw EngineError(.noSuchKey, domain: id.domain, key: id.key, "it is not set")
+    }
+    if !isShown, Secrecy(places).hides(value, of: id, schemaKey(id)) {
+      throw EngineError(.noSuchKey, domain: id.domain, key: id.key, "it is a secret; r shows it")
+    }
+    var text = ValueText.canonical(value, style: .json).dropLast()
+    if case .data(let bytes) = value { text = Array(bytes.hexadecimal.utf8)[...] }
+    let rest = text.count - Self.mostShown
+    let end = rest > 0 ? "\n... and \(rest) more bytes" : ""
+    return .viewed(id, String(decoding: text.prefix(Self.mostShown), as: UTF8.self) + end)
+  }
+
   // MARK: - Lines and exports
 
   /// The line of a shell that makes a change; empty if there is none.
