@@ -59,6 +59,9 @@ import Testing
       screen.wait(for: "Ada")
       sandbox.shell("defaults write com.example.editor Name Grace")
       screen.wait(for: "Grace")
+      screen.type("' @changed'")
+      screen.wait(for: "1 of ")
+      screen.type("C-w")
       sandbox.killOwner()
       sandbox.shell("printf 'name\\nset 1 Mary\\n' | prefs --plain")
       screen.wait(for: "Mary")
@@ -195,6 +198,8 @@ import Testing
       screen.wait(for: "1. com.example.editor Name: \\u{E9} (user)")
       screen.type("'set 1 Ida' Enter")
       screen.wait(for: "defaults write com.example.editor Name -string Ida")
+      screen.type("'@changed' Enter")
+      screen.wait(for: "1. com.example.editor Name: Ida (user)")
       screen.type("quit Enter")
       screen.wait(for: "$ ")
     }

@@ -73,6 +73,20 @@ import Testing
     #expect(state.table.count == 0)
   }
 
+  @Test("what has changed since the browser was opened is found; what is only read again is not")
+  func changed() {
+    var state = Example.state()
+    state.type("@changed")
+    #expect(state.table.count == 0)
+    let new = Entry(Example.width, value: "9", source: "user", marks: [.set])
+    _ = state.handle(.changed([new, Example.entries[0]], gone: []))
+    #expect(state.table.count == 1 && state.chosen == Example.width)
+    _ = state.handle(.changed([new], gone: []))
+    #expect(state.table.count == 1)
+    _ = state.handle(.changed([], gone: [Example.width]))
+    #expect(state.table.count == 0)
+  }
+
   @Test("the cursor stays on its key while others come and go")
   func live() {
     var state = Example.state()

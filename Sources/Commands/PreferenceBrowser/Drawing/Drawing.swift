@@ -32,7 +32,8 @@ enum Drawing {
     guard let row = layout.filter else { return }
     grid.put("/", row: row, column: 1, style: state.mode == .filter ? .bold : .plain)
     if state.filter.isEmpty {
-      grid.put("type to find a key; @modified @forced @schema", row: row, column: 3, style: .dim)
+      let hint = "type to find a key; @modified @changed @forced @schema"
+      grid.put(hint, row: row, column: 3, style: .dim)
     }
     draw(state.filter, row: row, column: 3, isActive: state.mode == .filter, &grid)
   }

@@ -20,7 +20,7 @@ struct PlainSession {
 
   static let help = """
     WORDS            list the keys with these words in names, titles, descriptions or values
-                     (@modified @forced @declared @drifted @schema @domain:NAME narrow)
+                     (@modified @changed @forced @declared @drifted @schema @domain:NAME narrow)
     more             go on with the list
     NUMBER           show a key of the list
     set NUMBER VALUE set it; remove NUMBER removes it
@@ -54,6 +54,7 @@ struct PlainSession {
   private mutating func read() {
     do throws(EngineError) {
       let found = store.entries(of: try store.domains())
+      if !table.all.isEmpty { table.noteChanges(in: found.entries) }
       table.merge(found.entries, removing: table.all.map(\.id))
       table.merge(found.entries)
       if case .declarations(let declared, let drifted) = store.declarations() {

@@ -33,6 +33,8 @@ struct Entry: Equatable, Sendable {
     static let set = Marks(rawValue: 64)
     /// Its program needs it.
     static let required = Marks(rawValue: 128)
+    /// It has changed since the browser was opened.
+    static let changed = Marks(rawValue: 256)
   }
 
   let id: EntryID

@@ -9,7 +9,7 @@ struct EntryTable: Sendable {
   private var texts: [UInt8] = []
   /// The bytes of those that are gone.
   private var unused = 0
-  /// The keys that have a mark by `mark`.
+  /// The keys that have a mark by `mark` or `noteChanges`.
   private var given: [Entry.Marks: Set<EntryID>] = [:]
 
   var count: Int { shown.count }
@@ -86,6 +86,15 @@ struct EntryTable: Sendable {
     add(added)
     if unused > 1 << 20, unused > texts.count / 2 { compact() }
     show(Array(Int32(0)..<Int32(clamping: all.count)))
+  }
+
+  /// Has `merge` mark those of the rows as changed that are new, or have another value than before:
+  /// one that inherits may be read again, and be the same.
+  mutating func noteChanges(in new: [Entry]) {
+    let changed = new.filter { entry in
+      self[entry.id].map { $0.value != entry.value || $0.source != entry.source } ?? true
+    }
+    given[.changed, default: []].formUnion(changed.map(\.id))
   }
 
   /// Adds rows of new keys. Most come in order, and behind all others.

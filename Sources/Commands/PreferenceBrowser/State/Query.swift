@@ -13,6 +13,7 @@ struct Query: Equatable, Sendable {
   /// The narrowings, and what each means for people.
   static let narrowings: [(word: String, mark: Entry.Marks, meaning: String)] = [
     ("@modified", .modified, "you have set it, and not to its default"),
+    ("@changed", .changed, "it has changed since the browser was opened, by whatever program"),
     ("@forced", .forced, "an administrator has set it"),
     ("@declared", .declared, "a declaration sets it"),
     ("@drifted", .drifted, "it is not as declared"),
