@@ -10,7 +10,7 @@ import Testing
 /// Random keys and answers, and what holds after each.
 @Suite("A random walk through the browser") struct RandomWalkTests {
   private static let inputs: [Input] =
-    "tabx jkgGuUxyrdv e?/q@mod1".map { .text(String($0)) } + [
+    "tabx jkgGuUxyrdvc e?/q@mod1".map { .text(String($0)) } + [
       .key(.enter), .key(.tab), .key(.escape), .key(.down), .key(.up), .key(.pageDown), .key(.home),
       .key(.end), .key(.delete), .key(.backspace), .control("u"), .control("n"), .control("p"),
       .control("w"), .paste("a\u{1B}[2Jb"), .wheel(isUp: true), .wheel(isUp: false), .alt("b"),

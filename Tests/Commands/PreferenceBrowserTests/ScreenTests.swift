@@ -204,6 +204,24 @@ import Testing
     #expect(state.screen.contains("\n             Tab, v: the whole value\n"))
   }
 
+  @Test("c asks for the name of a copy, and keeps it when it is refused")
+  func copy() {
+    var state = Example.state()
+    state.type(.key(.tab), .text("c"))
+    let line = " copy to: com.example.editor TabStyle"
+    #expect(state.screen.contains("\n\(line)    "))
+    #expect(state.screen.hasSuffix("\n Enter: copy it   Escape: give up"))
+    state.type(.control("u"))
+    state.type("com.example.term")
+    #expect(state.type(.key(.enter)).isEmpty)
+    #expect(state.screen.hasSuffix("\n refused: type a domain, a blank and a key"))
+    state.type(" Tab Style")
+    let new = EntryID("com.example.term", "Tab Style")
+    #expect(state.type(.key(.enter)) == [.copyKey(Example.style, new)])
+    _ = state.handle(.refused("refused: it is set already"))
+    #expect(state.screen.contains("\n copy to: com.example.term Tab Style "))
+  }
+
   @Test("a question")
   func question() {
     let entry = Entry(Example.width, value: "8", source: "user", marks: [.set, .required])

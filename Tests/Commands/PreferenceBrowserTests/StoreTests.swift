@@ -81,6 +81,26 @@ import Testing
     #expect(try own() == 8)
   }
 
+  @Test("a key is copied to a name that is not set yet")
+  func copyKey() throws {
+    let new = EntryID("e", "Other")
+    guard case .made(let change?, let line, "set") = try store.copy(id, to: new, isShown: false)
+    else {
+      Issue.record("it is not copied")
+      return
+    }
+    #expect(line == "defaults write e Other -int 8")
+    #expect(try places.find("Other", at: Location(.user, "e"))?.value == 8)
+    let error = #expect(throws: EngineError.self) { try store.copy(new, to: id, isShown: false) }
+    #expect(error?.sentence == "it is set already")
+    _ = try store.undo(change)
+    #expect(throws: EngineError.self) { try store.copy(new, to: EntryID("f", "K"), isShown: false) }
+    try set(.user, "Password", "hunter2")
+    let secret = EntryID("d", "Password")
+    #expect(throws: EngineError.self) { try store.copy(secret, to: new, isShown: false) }
+    _ = try store.copy(secret, to: new, isShown: true)
+  }
+
   @Test("a key that is set elsewhere is not removed, and the refusal says where")
   func removeElsewhere() throws {
     _ = try places.apply(

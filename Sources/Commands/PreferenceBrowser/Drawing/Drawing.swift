@@ -66,7 +66,7 @@ enum Drawing {
     guard let row = layout.line ?? (isEditing(state) ? layout.message : nil) else { return }
     switch state.mode {
     case .editing(let editing):
-      let head = "\(editing.subject.id.key): "
+      let head = "\(editing.isName ? "copy to" : "\(editing.subject.id.key)"): "
       let column = grid.put(
         " " + head, row: row, column: 0, columns: grid.size.columns / 3, style: .bold)
       let rule = editing.subject.rule
@@ -119,7 +119,8 @@ enum Drawing {
     case .list where isReadOnly: "x: export   y: copy the line   /: find   ?: help   q: leave"
     case .list:
       "Enter: change  Delete: remove  u: undo  x: export  /: find  ?: help  q: leave"
-    case .editing: "Enter: set it   Escape: give up"
+    case .editing(let editing):
+      "Enter: \(editing.isName ? "copy" : "set") it   Escape: give up"
     case .menu(let menu) where menu.isRead: "type to find a line   Escape: back"
     case .menu: "Enter: choose   Escape: give up"
     case .asking: "y: yes   any other key: no"

@@ -143,6 +143,9 @@ final class Session {
     case .open(let id): ask { () throws(EngineError) in .opened(try store.subject(id)) }
     case .set(let subject, let value): set(subject, value)
     case .remove(let id): ask { () throws(EngineError) in try store.remove(id) }
+    case .copyKey(let id, let new):
+      let isShown = state.revealed[id] != nil
+      ask { () throws(EngineError) in try store.copy(id, to: new, isShown: isShown) }
     case .undo(let change): ask { () throws(EngineError) in try store.undo(change) }
     case .undoNumber(let id, let number):
       ask { () throws(EngineError) in try store.undo(number, of: id) }

@@ -1,4 +1,5 @@
 import PreferenceDeclarations
+import PreferenceModel
 import PropertyList
 import TerminalScreen
 
@@ -86,7 +87,7 @@ extension BrowserState {
     case .text("r") where entry.marks.contains(.secret):
       if revealed.removeValue(forKey: id) == nil { return [.reveal(id)] }
     case .text("r"): message = ("the value of \(id.key) is not a secret", false)
-    case .text("e"), .key(.delete), .text("d"), .text("U"):
+    case .text("e"), .key(.delete), .text("d"), .text("U"), .text("c"):
       return changing(input, entry)
     default: break
     }
@@ -133,12 +134,34 @@ extension BrowserState {
       isForEditor = true
       return wait(for: .open(entry.id))
     case .text("U"): return wait(for: .askHistory(entry.id))
+    case .text("c"):
+      askName(entry.id)
+      return []
     default:
       guard entry.marks.contains(.required) else { return wait(for: .remove(entry.id)) }
       mode = .asking(
         "The schema says that \(entry.id.key) is required. Remove it? y or n", .remove(entry.id))
       return []
     }
+  }
+
+  /// Asks for the name of a copy.
+  private mutating func askName(_ id: EntryID) {
+    let subject = Subject(
+      id: id, value: nil, location: Location(.user, id.domain), expected: nil, kind: .string,
+      rule: "domain and key")
+    let line = LineEditor("\(id.domain.string) \(id.key.string)")
+    mode = .editing(Editing(subject: subject, line: line, isName: true))
+  }
+
+  /// Copies a key to the name that was typed.
+  private mutating func copy(_ editing: Editing) -> [Effect] {
+    let words = editing.line.text.split(separator: " ", maxSplits: 1).map(String.init)
+    guard words.count == 2 else {
+      message = ("refused: type a domain, a blank and a key", true)
+      return []
+    }
+    return wait(for: .copyKey(editing.subject.id, EntryID(DomainName(words[0]), Key(words[1]))))
   }
 
   private mutating func undoLast() -> [Effect] {
@@ -187,6 +210,7 @@ extension BrowserState {
     case .key(.escape):
       mode = home
       return []
+    case .key(.enter) where editing.isName: return copy(editing)
     case .key(.enter):
       switch ValueLine.value(of: editing.line.text, as: editing.subject.kind) {
       case .success(let value): return wait(for: .set(editing.subject, value))

@@ -16,10 +16,11 @@ struct BrowserState: Sendable {
     case asking(String, Effect)
   }
 
-  /// A value that is typed.
+  /// A value that is typed, or the name of a copy.
   struct Editing: Equatable, Sendable {
     let subject: Subject
     var line: LineEditor
+    var isName = false
   }
 
   var size: Grid.Size

@@ -41,6 +41,8 @@ enum Effect: Equatable, Sendable {
   case open(EntryID)
   case set(Subject, Value)
   case remove(EntryID)
+  /// Sets the second key, which must not be set yet, to the value of the first one.
+  case copyKey(EntryID, EntryID)
   /// Edits a value in an editor of its own.
   case edit(Subject)
   case undo(OwnChange)

@@ -87,6 +87,7 @@ struct Menu: Equatable, Sendable {
       "j k g G         down, up, to the first, to the last; so do the arrows, Home and End",
       "Ctrl-N Ctrl-P   down, up, also in the filter; PageDown, PageUp, the mouse's wheel",
       "e               changes the value in $EDITOR",
+      "c               copies the key to another name, or to another domain",
       "Delete, d       removes the value from where it is set",
       "u               takes back the last change that was made here",
       "U               takes back a change of the key, chosen from its history",

@@ -66,6 +66,16 @@ extension BrowserStore {
     return .made(made, line: line, message: made == nil ? "it has that value already" : "set")
   }
 
+  /// Sets a key that is not set yet to the value of another one. The copy of a secret may have a
+  /// name by which it is none, so it must be shown.
+  func copy(_ id: EntryID, to new: EntryID, isShown: Bool) throws(EngineError) -> Event {
+    let (value, subject) = (try value(of: id, isShown: isShown), try subject(new))
+    guard subject.expected == nil else {
+      throw EngineError(.unfit, domain: new.domain, key: new.key, "it is set already")
+    }
+    return try set(subject, value, isShown: isShown)
+  }
+
   /// Removes a key from where it is set.
   func remove(_ id: EntryID) throws(EngineError) -> Event {
     let own = try places.findFirst(id.key, in: locations(of: id))

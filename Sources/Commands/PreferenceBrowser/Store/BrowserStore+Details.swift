@@ -87,15 +87,18 @@ extension BrowserStore {
   /// The most bytes of a value's text that are shown.
   private static let mostShown = 1 << 21
 
-  /// The whole text of a value, as a key's file has it.
+  /// A key's value. Throws where it has none, and for a secret.
   /// - Parameter isShown: whether it may be a secret.
+  func value(of id: EntryID, isShown: Bool) throws(EngineError) -> Value {
+    let value = try find(id)?.value
+    if let value, isShown || !Secrecy(places).hides(value, of: id, schemaKey(id)) { return value }
+    let reason = value == nil ? "it is not set" : "it is a secret; r shows it"
+    throw EngineError(.noSuchKey, domain: id.domain, key: id.key, reason)
+  }
+
+  /// The whole text of a value, as a key's file has it.
   func text(of id: EntryID, isShown: Bool) throws(EngineError) -> Event {
-    guard let value = try find(id)?.value else {
-      throw EngineError(.noSuchKey, domain: id.domain, key: id.key, "it is not set")
-    }
-    if !isShown, Secrecy(places).hides(value, of: id, schemaKey(id)) {
-      throw EngineError(.noSuchKey, domain: id.domain, key: id.key, "it is a secret; r shows it")
-    }
+    let value = try value(of: id, isShown: isShown)
     var text = ValueText.canonical(value, style: .json).dropLast()
     if case .data(let bytes) = value { text = Array(bytes.hexadecimal.utf8)[...] }
     let rest = text.count - Self.mostShown
