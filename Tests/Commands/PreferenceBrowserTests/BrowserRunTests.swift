@@ -192,16 +192,26 @@ import Testing
   func plain() throws {
     try withScreen(environment: "TERM=dumb LC_ALL=C") { screen, sandbox in
       sandbox.shell("defaults write com.example.editor Name é")
+      sandbox.shell("defaults write com.example.editor Long \(String(repeating: "x", count: 99))")
       screen.type("'$B' Enter")
       screen.wait(for: "prefs>")
       screen.type("'name' Enter")
       screen.wait(for: "1. com.example.editor Name: \\u{E9} (user)")
       screen.type("'set 1 Ida' Enter")
       screen.wait(for: "defaults write com.example.editor Name -string Ida")
+      screen.type("'long' Enter")
+      screen.wait(for: "1. com.example.editor Long: \(String(repeating: "x", count: 50))")
+      screen.wait(for: "xxx... (user)")
+      screen.type("'view 1' Enter")
+      screen.wait(for: "\n" + String(repeating: "x", count: 80))
+      screen.type("'no such key' Enter")
+      screen.wait(for: "0 of ")
+      screen.type("'remove 7' Enter")
+      screen.wait(for: "the list has no number 7; it is empty")
       screen.type("'@changed' Enter")
       screen.wait(for: "1. com.example.editor Name: Ida (user)")
       screen.type("quit Enter")
-      screen.wait(for: "$ ")
+      screen.wait(for: "quit\n$")
     }
   }
 

@@ -17,6 +17,8 @@ struct PlainSession {
 
   /// The keys of a list that are shown at once.
   private static let page = 20
+  /// The most characters of a value in a list.
+  private static let longest = 80
 
   static let help = """
     WORDS            list the keys with these words in names, titles, descriptions or values
@@ -26,6 +28,7 @@ struct PlainSession {
     set NUMBER VALUE set it; remove NUMBER removes it
     undo             take back the last change that was made here
     history NUMBER   show its changes; undo NUMBER CHANGE takes one back
+    view NUMBER      show its whole value
     reveal NUMBER    show a secret
     export FORM NUMBERS
                      print keys as commands, apply, ansible or profile
@@ -82,7 +85,8 @@ struct PlainSession {
     let name = words.first ?? ""
     // Without a number these are words that are looked for.
     let needsKey =
-      ["set", "remove", "history", "reveal"].contains(name) || name == "undo" && words.count == 3
+      ["set", "remove", "history", "view", "reveal"].contains(name)
+      || name == "undo" && words.count == 3
     do throws(EngineError) {
       switch (needsKey && !isAboutKey ? "" : name, words.count) {
       case ("help", 1), ("?", 1): Browser.write(Self.help)
@@ -96,6 +100,12 @@ struct PlainSession {
       case ("undo", 3):
         guard let id, let number = UInt64(words[2]) else { return }
         try change { store throws(EngineError) in try store.undo(number, of: id) }
+      case ("view", 2):
+        if let id, case .viewed(_, let text) = try store.text(of: id, isShown: false) {
+          for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
+            say(String(line))
+          }
+        }
       case ("reveal", 2):
         if let id, case .revealed(_, let text) = try store.revealed(id) { say(text) }
       case ("export", 3): try export(words[1], words[2])
@@ -111,7 +121,8 @@ struct PlainSession {
   /// The key with a number of the last list; nil, with a message, if there is none.
   private func key(_ word: String) -> EntryID? {
     if let number = Int(word), listed.indices.contains(number - 1) { return listed[number - 1] }
-    if Int(word) != nil { say("the list has no number \(word); it has 1 to \(listed.count)") }
+    let numbers = listed.isEmpty ? "it is empty" : "it has 1 to \(listed.count)"
+    if Int(word) != nil { say("the list has no number \(word); \(numbers)") }
     return nil
   }
 
@@ -126,7 +137,9 @@ struct PlainSession {
   private mutating func showMore() {
     for (index, id) in listed.enumerated().dropFirst(shown).prefix(Self.page) {
       guard let entry = table[id] else { continue }
-      let value = entry.marks.contains(.set) ? entry.value : "not set"
+      // One that is read aloud is not to hide those behind it.
+      let end = entry.value.count > Self.longest ? "..." : ""
+      let value = entry.marks.contains(.set) ? entry.value.prefix(Self.longest) + end : "not set"
       let forced = entry.marks.contains(.forced) ? ", forced" : ""
       say("\(index + 1). \(id.domain) \(id.key): \(value) (\(entry.source)\(forced))")
     }

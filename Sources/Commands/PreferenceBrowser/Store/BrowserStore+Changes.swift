@@ -165,9 +165,11 @@ extension BrowserStore {
       throw EngineError(.changedMeanwhile, domain: id.domain, key: id.key, conflict.reason)
     }
     try plan.apply(to: places, by: author)
-    let message =
-      plan.steps.isEmpty ? "the values are those already" : "change \(number) is taken back"
+    if plan.steps.isEmpty {
+      return .made(nil, line: "", message: "the values are those already")
+    }
     let words = ["prefs", "undo", "\(number)", id.domain.string, id.key.string]
-    return .made(nil, line: words.printableShellLine, message: message)
+    return .made(
+      nil, line: words.printableShellLine, message: "change \(number) is taken back")
   }
 }
