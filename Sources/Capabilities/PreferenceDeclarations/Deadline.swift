@@ -28,7 +28,7 @@ extension ClockReading {
 
   private static func word(in path: String) -> String {
     let bytes = (try? Files.contents(path, limit: 4096)) ?? []
-    return String(decoding: (bytes ?? []).filter { $0 > 0x20 }, as: UTF8.self)
+    return String(decoding: bytes.filter { $0 > 0x20 }, as: UTF8.self)
   }
 
   private static func read(_ clock: clockid_t) -> Int64 {

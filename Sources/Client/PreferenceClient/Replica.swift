@@ -56,7 +56,11 @@ final class Replica: Sendable {
 
   /// Every location that is loaded.
   var loaded: [Location: LocationSnapshot] {
-    Dictionary(uniqueKeysWithValues: state.withLock { $0.locations.all })
+    state.withLock { state in
+      var loaded: [Location: LocationSnapshot] = [:]
+      state.locations.forEach { location, snapshot in loaded[location] = copy snapshot }
+      return loaded
+    }
   }
 
   /// Begins to load a location: its changes are kept until `endLoading`.

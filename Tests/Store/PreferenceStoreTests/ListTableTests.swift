@@ -32,7 +32,7 @@ import Testing
     #expect(table.has("d", in: [.user]) && !table.has("d", in: [.user, .host]))
     #expect(table.remove(location)?.failure != nil)
     #expect(try find("K") == nil)
-    #expect(table.remove(location) == nil && table[location] == nil && table.all.isEmpty)
+    #expect(table.remove(location) == nil && table[location] == nil && table.locations.isEmpty)
   }
 
   @Test("all lists are there, each once")
@@ -45,12 +45,17 @@ import Testing
       table[location] = list()
       table[location]?.recent.note("K", before: nil)
     }
-    #expect(Set(table.all.map(\.location)) == Set(locations))
-    #expect(table.all.count { $0.contents.recent.deadline != nil } == 3)
+    func recent(in place: Place? = nil) -> [Location] {
+      var found: [Location] = []
+      table.forEach(in: place) { if $1.recent.deadline != nil { found.append($0) } }
+      return found
+    }
+    #expect(recent().count == 3 && Set(recent()) == Set(locations))
+    #expect(Set(recent(in: .user)) == [locations[0], locations[2]])
     #expect(Set(table.locations) == Set(locations))
     #expect(table.forgetRecent(.now) != nil, "they are kept for ten seconds")
     #expect(table.forgetRecent(Instant.now.advanced(milliseconds: 3_600_000)) == nil)
-    #expect(table.all.count { $0.contents.recent.deadline != nil } == 0)
+    #expect(recent().isEmpty)
   }
 
   @Test("the lists that lack a change are known without a look at the others")
