@@ -34,8 +34,8 @@ public struct EffectJob: Sendable {
     self.changes = changes.isEmpty ? values.keys.sorted() : changes
   }
 
-  /// Carries out the rule, and notes how that went durably. A note before the command shows whether
-  /// there is room for the one after it: a command whose success cannot be noted does not run.
+  /// Carries out the rule, and notes how that went durably. A command whose success could not be
+  /// noted, for lack of room, does not run.
   /// - Returns: why it has failed; nil if it has not.
   public func perform(
     _ file: EffectStateFile, _ layout: StoreLayout, log: @Sendable (LogLine) -> Void
@@ -114,8 +114,7 @@ public struct EffectJob: Sendable {
     _ log: @Sendable (LogLine) -> Void
   ) throws(EffectProblem) {
     guard let command = rule.command else { return }
-    let begun = report
-    try note(file) { $0.last = begun }
+    try EffectProblem.wrapping(Self.unsaved) { () throws(EngineError) in try file.checkRoom() }
     let input = EffectInput(changes, values)
     let variables = ["PREFS_EFFECT=\(rule.name)", "PREFS_CHANGED=\(input.lines)"]
     let outcome = try EffectProblem.wrapping("the command could not be started") {

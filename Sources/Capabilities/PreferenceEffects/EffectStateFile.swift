@@ -55,6 +55,19 @@ public struct EffectStateFile: Sendable {
     return state
   }
 
+  /// Throws where there is no room to save the state again, as on a full disk. It writes a file of
+  /// that size, which need not reach the disk.
+  func checkRoom() throws(EngineError) {
+    let lock = try lock("state.lock")
+    defer { lock.unlock() }
+    try EngineError.wrapping { () throws(SystemError) in
+      let size = Int(try Files.status(path)?.st_size ?? 0)
+      defer { unlink(path + ".new") }
+      try Descriptor(opening: path + ".new", O_WRONLY | O_CREAT).write(
+        [UInt8](repeating: 0, count: size))
+    }
+  }
+
   /// Takes the lock with which one process at a time carries out rules by itself. Waits.
   public func lockServing() throws(EngineError) -> Descriptor { try lock("serving.lock") }
 

@@ -208,7 +208,7 @@ import Testing
       let rule = try EffectRule("r", ["Keys": "d/*", "Run": .string(line)])
       let digests = EffectValues("r", 1, [:], key: try file.update().key)
       let job = EffectJob(rule, digests, [:], since: nil)
-      let problem = Interposition.with({ $0.name == "fsync" ? .fail(.noSpace) : .proceed }) {
+      let problem = Interposition.with({ $0.name == "write" ? .fail(.noSpace) : .proceed }) {
         job.perform(file, layout(sandbox)) { _ in }
       }
       #expect(problem?.hasPrefix("its state cannot be saved: ") == true, "\(problem ?? "")")
