@@ -8,8 +8,7 @@ extension Account {
   /// servers. Cost: small files are read; where groups may be in another source than group(5), two
   /// programs run, 5 s at most each.
   public func memberships(among names: Set<String>) -> [String: Bool]? {
-    let sources = (try? Files.contents("/etc/nsswitch.conf", limit: 1 << 20)) ?? []
-    if Self.areGroupsInFileAlone(sources) {
+    if Self.areGroupsInFileAlone(Self.sources) {
       let file = (try? Files.contents("/etc/group", limit: 1 << 24)) ?? []
       let own = Self.groups(in: file).filter { $0.number == group || $0.members.contains(name) }
       let ownNames = Set(own.map(\.name))
@@ -35,17 +34,14 @@ extension Account {
   }
 
   private static func servedGroups(among names: Set<String>) -> [Group]? {
-    // getent would read a number as one, and an option as one.
-    let asked = names.filter { gid_t($0) == nil && !$0.hasPrefix("-") && !$0.isEmpty }.sorted()
+    let asked = names.filter(canBeAsked).sorted()
     if asked.isEmpty { return [] }
-    let found = try? Child.output("/usr/bin/getent", ["group"] + asked, milliseconds: 5000)
-    return found.map { groups(in: $0).filter { names.contains($0.name) } }
+    return getent("group", asked).map { groups(in: $0).filter { names.contains($0.name) } }
   }
 
   /// The numbers of all groups that the user is in; nil where the name service does not answer.
-  private var servedNumbers: Set<gid_t>? {
-    let found = try? Child.output("/usr/bin/getent", ["initgroups", name], milliseconds: 5000)
-    guard let found else { return nil }
+  var servedNumbers: Set<gid_t>? {
+    guard let found = Self.getent("initgroups", [name]) else { return nil }
     let line = String(decoding: found, as: UTF8.self).split(separator: "\n").first ?? ""
     // The name stands before the groups.
     let others = line.dropFirst(name.count).split(separator: " ").compactMap { gid_t($0) }
@@ -54,21 +50,15 @@ extension Account {
 
   /// Whether lines of nsswitch.conf(5) name group(5) as the only source of groups.
   static func areGroupsInFileAlone(_ bytes: [UInt8]) -> Bool {
-    let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
-    let databases = ["group:", "initgroups:"].map { name in
-      lines.first { $0.hasPrefix(name) }.map { line in
-        line.dropFirst(name.count).prefix { $0 != "#" }.split { $0 == " " || $0 == "\t" }
-      }
-    }
-    return databases[0] == ["files"] && (databases[1] ?? ["files"]) == ["files"]
+    sources(of: "group", in: bytes) == ["files"]
+      && (sources(of: "initgroups", in: bytes) ?? ["files"]) == ["files"]
   }
 
   /// The groups in lines of group(5). A line whose number is none is left out.
   static func groups(in bytes: [UInt8]) -> [Group] {
-    bytes.split(separator: UInt8(ascii: "\n")).compactMap { line in
-      let fields = line.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
-        .map { String(decoding: $0, as: UTF8.self) }
-      guard fields.count >= 4, let number = gid_t(fields[2]) else { return nil }
+    lines(bytes, fields: 4).compactMap { line in
+      let fields = line.map { String(decoding: $0, as: UTF8.self) }
+      guard let number = gid_t(fields[2]) else { return nil }
       return Group(
         name: fields[0], number: number, members: fields[3].split(separator: ",").map(String.init))
     }

@@ -16,11 +16,7 @@ public struct Account: Equatable, Sendable {
   /// The numbers of all groups that the user is in. Cost: a program runs, 5 s at most; where it does
   /// not answer, only the first group is known.
   public var groups: [gid_t] {
-    let output = try? Child.output("/usr/bin/getent", ["initgroups", name], milliseconds: 5000)
-    let line = String(decoding: output ?? [], as: UTF8.self).split(separator: "\n").first ?? ""
-    // The name stands before the groups.
-    let others = line.dropFirst(name.count).split(separator: " ").compactMap { gid_t($0) }
-    return Array(Set(others + [group])).sorted()
+    (servedNumbers ?? [group]).sorted()
   }
 
   /// The account of the effective user of this process; nil where the system knows none. Cost: a
@@ -36,9 +32,7 @@ public struct Account: Equatable, Sendable {
   /// The account of a user by its name; nil where the system knows none. Cost: as of `own`, at each
   /// call.
   public static func named(_ name: String) -> Account? {
-    // getent would read a number as one, and an option as one.
-    guard uid_t(name) == nil, !name.hasPrefix("-"), !name.isEmpty else { return nil }
-    return of(.name(name))
+    canBeAsked(name) ? of(.name(name)) : nil
   }
 
   /// Those of the names that users of passwd(5) have. Cost: a small file is read.
@@ -50,16 +44,12 @@ public struct Account: Equatable, Sendable {
   /// answer. Cost: a small file is read; where users may be in another source than passwd(5), a
   /// program runs for every 1000 names, 5 s at most.
   public static func served(among names: Set<String>) -> Set<String>? {
-    let sources = (try? Files.contents("/etc/nsswitch.conf", limit: 1 << 20)) ?? []
     if isFileAlone(sources) { return local(among: names) }
-    // getent would read a number as one, and an option as one.
-    let asked = names.filter { uid_t($0) == nil && !$0.hasPrefix("-") && !$0.isEmpty }.sorted()
+    let asked = names.filter(canBeAsked).sorted()
     var served: Set<String> = []
     for start in stride(from: 0, to: asked.count, by: 1000) {
-      let words = ["passwd"] + asked[start..<min(start + 1000, asked.count)]
-      guard let found = try? Child.output("/usr/bin/getent", words, milliseconds: 5000) else {
-        return nil
-      }
+      let next = asked.dropFirst(start).prefix(1000)
+      guard let found = getent("passwd", Array(next)) else { return nil }
       served.formUnion(Self.names(in: found))
     }
     return names.intersection(served)
@@ -67,19 +57,44 @@ public struct Account: Equatable, Sendable {
 
   /// Whether lines of nsswitch.conf(5) name passwd(5) as the only source of users.
   static func isFileAlone(_ bytes: [UInt8]) -> Bool {
+    sources(of: "passwd", in: bytes) == ["files"]
+  }
+
+  /// The lines of nsswitch.conf(5).
+  static var sources: [UInt8] {
+    (try? Files.contents("/etc/nsswitch.conf", limit: 1 << 20)) ?? []
+  }
+
+  /// The sources that lines of nsswitch.conf(5) name for a database; nil where none is about it.
+  static func sources(of database: String, in bytes: [UInt8]) -> [Substring]? {
     let lines = String(decoding: bytes, as: UTF8.self).split(separator: "\n")
-    guard let line = lines.first(where: { $0.hasPrefix("passwd:") }) else { return false }
-    let sources = line.dropFirst("passwd:".count).prefix { $0 != "#" }
-    return sources.split { $0 == " " || $0 == "\t" } == ["files"]
+    return lines.first { $0.hasPrefix(database + ":") }.map { line in
+      line.dropFirst(database.count + 1).prefix { $0 != "#" }.split { $0 == " " || $0 == "\t" }
+    }
+  }
+
+  /// What the system's name service has of these names in a database; nil where it does not answer.
+  static func getent(_ database: String, _ names: [String]) -> [UInt8]? {
+    try? Child.output("/usr/bin/getent", [database] + names, milliseconds: 5000)
+  }
+
+  /// Whether getent(1) would read the name as one, and not as a number or an option.
+  static func canBeAsked(_ name: String) -> Bool {
+    uid_t(name) == nil && !name.hasPrefix("-") && !name.isEmpty
+  }
+
+  /// The fields of the lines of a file such as passwd(5). Lines with fewer are left out.
+  static func lines(
+    _ bytes: [UInt8], fields: Int
+  ) -> some Collection<[ArraySlice<UInt8>]> {
+    bytes.split(separator: UInt8(ascii: "\n")).lazy.map { line in
+      line.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
+    }.filter { $0.count >= fields }
   }
 
   /// The names of users in lines of passwd(5).
   static func names(in bytes: [UInt8]) -> Set<String> {
-    Set(
-      bytes.split(separator: UInt8(ascii: "\n")).compactMap { line -> String? in
-        let fields = line.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
-        return fields.count >= 6 ? String(decoding: fields[0], as: UTF8.self) : nil
-      })
+    Set(lines(bytes, fields: 6).map { String(decoding: $0[0], as: UTF8.self) })
   }
 
   /// What a user is looked up by.
@@ -105,28 +120,20 @@ public struct Account: Equatable, Sendable {
   private static func of(_ user: Identifier) -> Account? {
     let file = (try? Files.contents("/etc/passwd", limit: 1 << 24)) ?? []
     if let account = find(user, in: file) { return account }
-    let found = try? Child.output("/usr/bin/getent", ["passwd", user.word], milliseconds: 5000)
-    guard let found else { return nil }
+    guard let found = getent("passwd", [user.word]) else { return nil }
     return find(user, in: found) ?? only(in: found)
   }
 
   /// The account of the only line. A name service that knows names without regard to case, as that of
   /// a Windows domain does, answers with the name as it writes it.
   static func only(in bytes: [UInt8]) -> Account? {
-    let lines = bytes.split(separator: UInt8(ascii: "\n"))
-    guard lines.count == 1 else { return nil }
-    let fields = lines[0].split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
-    return fields.count >= 6 ? account(fields) : nil
+    let lines = lines(bytes, fields: 6)
+    return lines.count == 1 ? lines.first.flatMap(account) : nil
   }
 
   /// Finds a user in lines of passwd(5).
   static func find(_ user: Identifier, in bytes: [UInt8]) -> Account? {
-    for line in bytes.split(separator: UInt8(ascii: "\n")) {
-      let fields = line.split(separator: UInt8(ascii: ":"), omittingEmptySubsequences: false)
-      guard fields.count >= 6, user.fits(fields) else { continue }
-      return account(fields)
-    }
-    return nil
+    lines(bytes, fields: 6).first(where: user.fits).flatMap(account)
   }
 
   /// The account of a line of passwd(5); nil where its numbers are none.

@@ -41,15 +41,16 @@ public struct ProcessFacts: Equatable, Sendable {
   private static func recorder(above process: pid_t) -> String? {
     var process = process
     for _ in 0..<64 {
-      guard process > 1, let (name, parent) = nameAndParent(of: process) else { return nil }
+      guard process > 1, let (name, _, parent) = status(of: process) else { return nil }
       if name.elementsEqual(recorderName.utf8) { return unit(ofRecorder: process) }
       process = parent
     }
     return nil
   }
 
-  private static func nameAndParent(of process: pid_t) -> (name: ArraySlice<UInt8>, parent: pid_t)?
-  {
+  private static func status(
+    of process: pid_t
+  ) -> (name: ArraySlice<UInt8>, state: UInt8?, parent: pid_t)? {
     let contents = try? Files.contents("/proc/\(process)/stat", limit: 4096)
     // "PID (NAME) STATE PARENT ...", and the name may have any character.
     guard let contents, let start = contents.firstIndex(of: UInt8(ascii: "(")),
@@ -59,17 +60,13 @@ public struct ProcessFacts: Equatable, Sendable {
     guard fields.count > 1, let parent = pid_t(String(decoding: fields[1], as: UTF8.self)) else {
       return nil
     }
-    return (contents[(start + 1)..<end], parent)
+    return (contents[(start + 1)..<end], fields[0].first, parent)
   }
 
   /// Whether a process is there, and is not stopped (SIGSTOP, a debugger). Cost: a file of proc(5),
   /// which is in memory.
   public static func isRunning(_ process: pid_t) -> Bool {
-    let contents = try? Files.contents("/proc/\(process)/stat", limit: 4096)
-    // The name of the program, in parentheses, may have any character.
-    guard let contents, let end = contents.lastIndex(of: UInt8(ascii: ")")) else { return false }
-    guard let state = contents.dropFirst(end + 2).first else { return false }
-    return !"TtZX".utf8.contains(state)
+    status(of: process)?.state.map { !"TtZX".utf8.contains($0) } ?? false
   }
 
   /// The process of a thread; the thread's own number where that cannot be told.
