@@ -38,8 +38,12 @@ public final class MemoryPlaces: PersistentPlaces, DurabilityService {
   public func findFirst(
     _ key: Key, in locations: [Location]
   ) throws(EngineError) -> LocatedValue? {
+    state.withLock { $0.searches += 1 }
+    return stored(key, in: locations)
+  }
+
+  private func stored(_ key: Key, in locations: [Location]) -> LocatedValue? {
     state.withLock { state in
-      state.searches += 1
       for location in locations {
         if let stored = state.domains[location]?.entry(key) {
           return LocatedValue(stored, location)
@@ -51,14 +55,7 @@ public final class MemoryPlaces: PersistentPlaces, DurabilityService {
 
   /// Not counted in `searches`.
   public func domainLocks() throws(EngineError) -> DomainLocks {
-    state.withLock { state in
-      for location in DomainLocks.locations {
-        if let stored = state.domains[location]?.entry(DomainLocks.key) {
-          return DomainLocks(stored.value)
-        }
-      }
-      return .none
-    }
+    DomainLocks(stored(DomainLocks.key, in: DomainLocks.locations)?.stored.value)
   }
 
   public func keys(at location: Location) throws(EngineError) -> [Key] {
@@ -105,11 +102,11 @@ public final class MemoryPlaces: PersistentPlaces, DurabilityService {
     state.withLock { state in
       var changeset = Changeset(time: .now)
       for item in items {
-        let domain = state.domains[item.location] ?? LocationSnapshot()
-        let old = item.edit.key.flatMap { domain.entry($0) }
-        guard let edit = item.edit.effective(on: old, exists: domain.exists) else { continue }
-        state.domains[item.location, default: LocationSnapshot()].apply(edit, time: changeset.time)
-        changeset.items.append(.init(item.location, edit, replacing: old, of: domain))
+        var domain = state.domains[item.location] ?? LocationSnapshot()
+        guard let item = Changeset.Item(item.edit, on: domain, item.location) else { continue }
+        domain.apply(item.edit, time: changeset.time)
+        state.domains[item.location] = domain
+        changeset.items.append(item)
       }
       if !changeset.isEmpty {
         state.version += 1

@@ -34,11 +34,11 @@ final class VolatilePlace: Sendable {
     return tables.withLock { tables in
       var changeset = Changeset(time: now)
       for edit in edits {
-        let old = edit.key.flatMap { tables[domain]?.entry($0) }
-        let table = tables[domain] ?? LocationSnapshot()
-        guard let edit = edit.effective(on: old, exists: table.exists) else { continue }
-        tables[domain, default: LocationSnapshot()].apply(edit, time: now)
-        changeset.items.append(.init(location, edit, replacing: old, of: table))
+        var table = tables[domain] ?? LocationSnapshot()
+        guard let item = Changeset.Item(edit, on: table, location) else { continue }
+        table.apply(item.edit, time: now)
+        tables[domain] = table
+        changeset.items.append(item)
       }
       if tables[domain]?.exists == false { tables[domain] = nil }
       if !changeset.isEmpty { changes.add(1, ordering: .releasing) }

@@ -255,6 +255,16 @@ extension Edit {
   }
 }
 
+extension Changeset.Item {
+  /// The edit in the form that is recorded, with what it replaces in the snapshot; nil if it changes
+  /// nothing there.
+  package init?(_ edit: Edit, on snapshot: LocationSnapshot, _ location: Location) {
+    let old = edit.key.flatMap { snapshot.entry($0) }
+    guard let edit = edit.effective(on: old, exists: snapshot.exists) else { return nil }
+    self.init(location, edit, replacing: old, of: snapshot)
+  }
+}
+
 // MARK: - Differences
 
 extension LocationSnapshot {

@@ -380,12 +380,3 @@ extension StoreState {
     }
   }
 }
-
-extension Changeset.Item {
-  /// An edit, with what it replaces in the snapshot; nil if it changes nothing there.
-  fileprivate init?(_ edit: Edit, on snapshot: LocationSnapshot, _ location: Location) {
-    let old = edit.key.flatMap { snapshot.entry($0) }
-    guard edit.effective(on: old, exists: snapshot.exists) != nil else { return nil }
-    self.init(location, edit, replacing: old, of: snapshot)
-  }
-}

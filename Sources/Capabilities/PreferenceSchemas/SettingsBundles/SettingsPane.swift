@@ -91,7 +91,7 @@ struct SettingsPane {
     case "PSMultiValueSpecifier", "PSRadioGroupSpecifier":
       addChoices(specifier, texts, to: &entry)
     case "PSTitleValueSpecifier":
-      entry["pfm_type"] = Self.type(of: fallback).map { .string($0) }
+      entry["pfm_type"] = Self.type(of: fallback)
       entry["prefs_state"] = true
     default: return nil
     }
@@ -111,7 +111,7 @@ struct SettingsPane {
       }
       return
     }
-    entry["pfm_type"] = Self.type(of: on).map { .string($0) }
+    entry["pfm_type"] = Self.type(of: on)
     entry["pfm_range_list"] = .array([on, off])
   }
 
@@ -119,24 +119,14 @@ struct SettingsPane {
     _ specifier: ValueDictionary, _ texts: ValueDictionary, to entry: inout ValueDictionary
   ) {
     guard case .array(let values)? = specifier["Values"] else { return }
-    entry["pfm_type"] = Self.type(of: values.first).map { .string($0) }
+    entry["pfm_type"] = Self.type(of: values.first)
     entry["pfm_range_list"] = .array(values)
     guard let titles = specifier["Titles"]?.strings, titles.count == values.count else { return }
     entry["pfm_range_list_titles"] = .array(titles.map { .string(text($0, in: texts)) })
   }
 
   /// The type of a manifest's key that has the value; nil if none is named.
-  private static func type(of value: Value?) -> String? {
-    switch value?.kind {
-    case .string: "string"
-    case .integer: "integer"
-    case .real: "real"
-    case .boolean: "boolean"
-    case .date: "date"
-    case .data: "data"
-    case .array: "array"
-    case .dictionary: "dictionary"
-    case .uid, nil: nil
-    }
+  private static func type(of value: Value?) -> Value? {
+    value.flatMap { $0.kind == .uid ? nil : .string($0.kind.rawValue) }
   }
 }
