@@ -55,7 +55,8 @@ import Testing
     #expect(back == "defaults write d K -int 8" && message == "taken back: K is 8")
     #expect(try own() == 8)
     // Once more: the value is not what the change has left.
-    #expect(throws: EngineError.self) { try store.undo(change) }
+    let error = #expect(throws: EngineError.self) { try store.undo(change) }
+    #expect(error?.sentence.contains("it is now 8; U takes changes") == true)
   }
 
   @Test("a change that somebody else has made meanwhile is not lost")

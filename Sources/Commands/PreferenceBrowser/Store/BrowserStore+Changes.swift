@@ -110,15 +110,7 @@ extension BrowserStore {
   private func carryOut(_ intents: [Intent], _ id: EntryID) throws(EngineError) -> OwnChange? {
     var before: [Location: StoredValue] = [:]
     for location in locations(of: id) { before[location] = try places.find(id.key, at: location) }
-    let changeset: Changeset
-    do throws(EngineError) {
-      changeset = try engine.apply(intents, by: author)
-    } catch  where error.reason == .changedMeanwhile {
-      let now = try text(of: id)
-      throw EngineError(
-        error.reason, domain: id.domain, key: id.key,
-        "another program has changed it meanwhile, it is now \(now); Escape, then edit that")
-    }
+    let changeset = try apply(intents, to: id, orElse: "Escape, then edit that")
     let steps = changeset.items.compactMap { item -> OwnChange.Step? in
       guard item.edit.key == id.key else { return nil }
       var after: Value?
@@ -126,6 +118,21 @@ extension BrowserStore {
       return OwnChange.Step(location: item.location, before: before[item.location], after: after)
     }
     return steps.isEmpty ? nil : OwnChange(id: id, steps: steps)
+  }
+
+  /// Applies a transaction.
+  /// - Parameter advice: what to do where another program has changed the key meanwhile.
+  private func apply(
+    _ intents: [Intent], to id: EntryID, orElse advice: String
+  ) throws(EngineError) -> Changeset {
+    do throws(EngineError) {
+      return try engine.apply(intents, by: author)
+    } catch  where error.reason == .changedMeanwhile {
+      let now = try text(of: id)
+      throw EngineError(
+        error.reason, domain: id.domain, key: id.key,
+        "another program has changed it meanwhile, it is now \(now); \(advice)")
+    }
   }
 
   /// Takes a change back that was made here, if nothing has changed the key since.
@@ -139,7 +146,7 @@ extension BrowserStore {
         step.before.map { .set(key, domain, $0.value, text) } ?? .remove(key, domain)
       intents.append(.at(step.location.place, back))
     }
-    _ = try engine.apply(intents, by: author)
+    _ = try apply(intents, to: change.id, orElse: "U takes changes of its history back")
     removeEmptyDomain(domain)
     let line = change.steps.last.map {
       self.line(change.id, $0.location, $0.before?.value, isShown: false)
