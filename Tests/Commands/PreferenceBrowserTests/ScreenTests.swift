@@ -154,6 +154,7 @@ import Testing
     var state = Example.state()
     state.type(.key(.tab), .text("?"))
     #expect(state.screen.contains("\n > type            finds keys"))
+    #expect(Menu.help.items.allSatisfy { $0.text.count <= 77 }, "80 columns have room for 77")
     state.type("undo")
     state.type(.control("u"))
     state.type("history")

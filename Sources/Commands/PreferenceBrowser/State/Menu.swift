@@ -83,9 +83,9 @@ struct Menu: Equatable, Sendable {
     var lines = [
       "type            finds keys: names, titles, descriptions, values, in any order",
       "Down, Tab       to the list, where letters are commands; / and Tab lead back",
-      "Enter           changes the value: a boolean toggles, the others are typed or chosen",
-      "j k g G         down, up, to the first, to the last; so do the arrows, Home and End",
-      "Ctrl-N Ctrl-P   down, up, also in the filter; PageDown, PageUp, the mouse's wheel",
+      "Enter           changes the value: toggles a boolean, asks for all others",
+      "j k g G         down, up, to the first, to the last; also arrows, Home, End",
+      "Ctrl-N Ctrl-P   down, up, also in the filter; PageDown, PageUp, wheel too",
       "e               changes the value in $EDITOR",
       "c               copies the key to another name, or to another domain",
       "Delete, d       removes the value from where it is set",
@@ -96,17 +96,18 @@ struct Menu: Equatable, Sendable {
       "y               copies the line that is shown; it is printed at the end, too",
       "r               shows a secret, or hides it again",
       "v               shows the whole value; typing finds lines of it",
-      "Ctrl-A Ctrl-E   in a line: to its beginning, to its end; Ctrl-U Ctrl-K Ctrl-W cut, Ctrl-Y pastes",
-      "Escape          gives up; in the list: to the filter; in the filter: empties it",
+      "Ctrl-A Ctrl-E   in a line: to its beginning, to its end",
+      "Ctrl-U K W Y    in a line: cut what is before, behind, a word; paste it",
+      "Escape          gives up; in the list: to the filter; there: empties it",
       "Ctrl-L          draws the screen again",
       "Ctrl-Z          stops; fg comes back",
       "q, Ctrl-C       leave",
     ]
     lines += Query.narrowings.map { narrowing in
       let blanks = String(repeating: " ", count: max(16 - narrowing.word.count, 1))
-      return narrowing.word + blanks + "only keys of which this is true: \(narrowing.meaning)"
+      return narrowing.word + blanks + "only keys \(narrowing.meaning)"
     }
-    lines.append("@domain:NAME    only domains with this in their names")
+    lines.append("@domain:NAME    only keys of domains with this in their names")
     return Menu("Keys", lines.map { Item(text: $0, action: .none) })
   }()
 }

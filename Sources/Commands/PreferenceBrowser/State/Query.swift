@@ -12,12 +12,12 @@ struct Query: Equatable, Sendable {
 
   /// The narrowings, and what each means for people.
   static let narrowings: [(word: String, mark: Entry.Marks, meaning: String)] = [
-    ("@modified", .modified, "you have set it, and not to its default"),
-    ("@changed", .changed, "it has changed since the browser was opened, by whatever program"),
-    ("@forced", .forced, "an administrator has set it"),
-    ("@declared", .declared, "a declaration sets it"),
-    ("@drifted", .drifted, "it is not as declared"),
-    ("@schema", .known, "a schema describes it"),
+    ("@modified", .modified, "that you have set, and not to their defaults"),
+    ("@changed", .changed, "that have changed since the browser was opened"),
+    ("@forced", .forced, "that an administrator has set"),
+    ("@declared", .declared, "that a declaration sets"),
+    ("@drifted", .drifted, "that are not as declared"),
+    ("@schema", .known, "that a schema describes"),
   ]
   private static let domainWord = "@domain:"
 
