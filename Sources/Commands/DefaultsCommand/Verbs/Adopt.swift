@@ -69,28 +69,41 @@ struct Adopt {
   private mutating func adopt(_ store: StoreView) throws(EngineError) {
     let declarations = store.declarations(in: place)
     let ledger = try declarations.ledger()
-    var groups: [(name: String, files: [Int])] = []
-    var common = name
-    if common == nil { common = try Self.name(of: files.map(\.document), ledger) }
-    if let name = common {
-      groups = [(name, Array(files.indices))]
-    } else {
-      for (index, file) in files.enumerated() {
-        guard let name = try Self.name(of: [file.document], ledger) else {
-          throw EngineError(
-            .system(.invalidArgument),
-            "\(file.path) is not what a declaration says; apply it, or name one with --as")
-        }
-        groups.append((name, [index]))
-      }
-    }
     var requests: [Declarations.Request] = []
-    for (name, indices) in groups {
+    for (name, indices) in try groups(ledger) {
       if let request = try adopt(name, indices, ledger, declarations, store.engine) {
         requests.append(request)
       }
     }
     if isDryRun { return showDifferences() }
+    let replaced = try replaceFiles { () throws(EngineError) in
+      if !requests.isEmpty { _ = try declarations.carryOut(requests, by: store.author) }
+    }
+    for file in replaced { Output.write(line: "\(file.path) adopted") }
+  }
+
+  /// The declarations whose documents the files are, with the indices of their files.
+  private func groups(_ ledger: Ledger) throws(EngineError) -> [(name: String, files: [Int])] {
+    var common = name
+    if common == nil { common = try Self.name(of: files.map(\.document), ledger) }
+    if let common { return [(common, Array(files.indices))] }
+    var groups: [(name: String, files: [Int])] = []
+    for (index, file) in files.enumerated() {
+      guard let name = try Self.name(of: [file.document], ledger) else {
+        throw EngineError(
+          .system(.invalidArgument),
+          "\(file.path) is not what a declaration says; apply it, or name one with --as")
+      }
+      groups.append((name, [index]))
+    }
+    return groups
+  }
+
+  /// Replaces the files that change. If one of them, or `finish`, fails, all are as they were.
+  /// - Returns: those that were replaced.
+  private func replaceFiles(
+    _ finish: () throws(EngineError) -> Void
+  ) throws(EngineError) -> [File] {
     var replaced: [File] = []
     do throws(EngineError) {
       for file in files {
@@ -98,12 +111,12 @@ struct Adopt {
         try Self.replace(file.path, with: new)
         replaced.append(file)
       }
-      if !requests.isEmpty { _ = try declarations.carryOut(requests, by: store.author) }
+      try finish()
     } catch {
       for file in replaced { try Self.replace(file.path, with: file.bytes) }
       throw error
     }
-    for file in replaced { Output.write(line: "\(file.path) adopted") }
+    return replaced
   }
 
   private static func replace(_ path: String, with bytes: [UInt8]) throws(EngineError) {
@@ -159,6 +172,7 @@ struct Adopt {
         to: files[index].bytes, files[index].format, from: files[index].document, to: document)
       guard files[index].new != nil else {
         complain("\(files[index].path): its format cannot say the new values; it stays as it is")
+        for index in indices { files[index].new = nil }
         return nil
       }
     }
