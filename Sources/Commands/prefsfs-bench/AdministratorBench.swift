@@ -26,25 +26,17 @@ enum AdministratorBench {
   // MARK: - Profiles
 
   private static func starts(_ prefsfs: String, _ directory: String, _ report: Report) throws {
-    for name in ["with", "without", "lists", "mount"] {
+    for name in ["with", "without"] {
       try Files.makeDirectories("\(directory)/\(name)/managed", mode: 0o755)
     }
     for number in 0..<profiles {
       try Files.replace(
         "\(directory)/with/managed/\(number).mobileconfig", with: profile(number))
     }
-    let list = try Document.write(["K": 1], as: .xml)
-    try Files.replace("\(directory)/lists/com.example.bench.plist", with: list)
-    let subjects = ["with", "without"].map { name in
-      Subject(name == "with" ? "prefsfs" : "without profiles") {
-        Bench.firstRead(
-          prefsfs, lists: "\(directory)/lists", point: "\(directory)/mount",
-          system: "\(directory)/\(name)")
-      }
-    }
-    report.add(
-      "mount and first read, 200 profiles", .nanoseconds, Bench.samples(subjects),
-      goals: [.times(1, of: "without profiles", plus: 50e6)])
+    try LargeMount(prefsfs, "\(directory)/lists").addFirstRead(
+      "mount and first read, 200 profiles",
+      ["prefsfs": "\(directory)/with", "without profiles": "\(directory)/without"], report,
+      .times(1, of: "without profiles", plus: 50e6))
   }
 
   /// A profile that sets keys of several domains.
@@ -71,12 +63,7 @@ enum AdministratorBench {
     }
     setenv("XDG_DATA_HOME", "\(directory)/data", 1)
     let engines = try [names, []].map { languages in
-      let store = try Store(
-        StoreLayout(
-          userDirectory: "\(directory)/user\(languages.count)", systemDirectory: directory,
-          stateDirectory: "\(directory)/state\(languages.count)", hostIdentifier: "H",
-          userName: "bench")
-      ) { print($0) }
+      let store = try Store(EngineBench.layout("\(directory)/\(languages.count)")) { print($0) }
       let engine = SearchEngine(places: try LocalPlaces(store: store) { print($0) })
       let value = Value.array(languages.map { .string($0) })
       _ = try engine.apply(

@@ -1,4 +1,5 @@
 import Glibc
+import StoreAccess
 import SystemCalls
 
 /// Measures prefsfs and its peers in one run, so that all find the machine in the same state.
@@ -22,21 +23,12 @@ enum Bench {
     return all
   }
 
-  /// Returns the nanoseconds from the start of the program until a key of a mount has been read.
-  /// - Parameters:
-  ///   - lists: the directory of the mount's lists.
-  ///   - point: the mount point.
-  ///   - system: the directory of the machine's lists, profiles and schemas.
-  static func firstRead(
-    _ prefsfs: String, lists: String, point: String, system: String
-  ) -> Double {
-    setenv("PREFSFS_SYSTEM_DIR", system, 1)
-    let time = Bench.time(1) { _ in
-      _ = try? Child.run(prefsfs, [lists, point])
-      _ = try? Files.contents("\(point)/com.example.bench/K", limit: 64)
-    }
-    _ = try? Child.run("fusermount3", ["-u", point])
-    return time
+  /// The process that owns a store.
+  static func owner(_ surroundings: Surroundings = Surroundings()) throws(SystemError) -> pid_t {
+    let lock = surroundings.stateDirectory + "/lock"
+    let text = String(decoding: try Files.contents(lock, limit: 64) ?? [], as: UTF8.self)
+    guard let owner = pid_t(text) else { throw SystemError("read", lock, .noData) }
+    return owner
   }
 }
 

@@ -208,13 +208,11 @@ enum ClientBench {
     let member = try StoreClient(clientOf: Surroundings()) { print($0) }
     defer { member.close() }
     let client = SearchEngine(places: member)
-    let lock = Surroundings().stateDirectory + "/lock"
     let samples = Bench.samples(
       [
         Subject("client") {
           try? set(client, domain(10), 1)
-          let text = (try? Files.contents(lock, limit: 64)) ?? []
-          guard let owner = pid_t(String(decoding: text, as: UTF8.self)) else { return .nan }
+          guard let owner = try? Bench.owner() else { return .nan }
           kill(owner, SIGKILL)
           return Bench.time(1) { _ in try? set(client, domain(10), 1) }
         }

@@ -25,7 +25,7 @@ enum EngineBench {
     try memory(directory, report)
   }
 
-  private static func layout(_ directory: String) -> StoreLayout {
+  static func layout(_ directory: String) -> StoreLayout {
     StoreLayout(
       userDirectory: directory + "/lists", systemDirectory: directory + "/system",
       stateDirectory: directory + "/state", hostIdentifier: "HOST", userName: "bench")

@@ -36,24 +36,39 @@ struct LargeMount {
     while kill(driver, 0) == 0 { Instant.sleep(milliseconds: 1) }
   }
 
+  /// Adds a figure: from the start of the program until a key has been read.
+  /// - Parameter systems: the directories of the machine's lists, profiles and schemas, by subject.
+  func addFirstRead(
+    _ title: String, _ systems: KeyValuePairs<String, String>, _ report: Report, _ goal: Goal
+  ) throws {
+    try Files.makeDirectories(lists, mode: 0o700)
+    let list = try Document.write(["K": 1], as: .xml)
+    try Files.replace("\(lists)/com.example.bench.plist", with: list)
+    let subjects = systems.map { name, system in
+      Subject(name) {
+        setenv("PREFSFS_SYSTEM_DIR", system, 1)
+        defer { unmount() }
+        return Bench.time(1) { _ in
+          try? mount()
+          _ = try? Files.contents("\(point)/com.example.bench/K", limit: 64)
+        }
+      }
+    }
+    report.add(title, .nanoseconds, Bench.samples(subjects), goals: [goal])
+  }
+
   /// Bytes of memory that the driver has, without what is mapped from files.
   func memory() throws -> Double { Self.memory(of: try driver()) }
 
   /// The same of the driver and of the owner of the store together.
-  func memoryWithOwner() throws -> Double { try memory() + Self.memory(of: try owner()) }
+  func memoryWithOwner() throws -> Double { try memory() + Self.memory(of: owner()) }
 
   private static func memory(of process: pid_t) -> Double {
     ["RssAnon:", "RssShmem:"].map { MemoryBench.status($0, of: "\(process)") * 1024 }.reduce(0, +)
   }
 
   /// The process that owns the store.
-  func owner() throws -> pid_t {
-    let lock = Surroundings(store: lists).stateDirectory + "/lock"
-    guard
-      let owner = pid_t(String(decoding: try Files.contents(lock, limit: 64) ?? [], as: UTF8.self))
-    else { throw SystemError("read", lock, .noData) }
-    return owner
-  }
+  func owner() throws -> pid_t { try Bench.owner(Surroundings(store: lists)) }
 
   /// Kills the driver; returns when its successor answers.
   func killDriver() throws {

@@ -15,20 +15,16 @@ enum SchemaBench {
     for name in ["schemas", "none"] {
       try Files.makeDirectories("\(directory)/\(name)/schemas", mode: 0o755)
     }
-    try Files.makeDirectories("\(directory)/schema-lists", mode: 0o700)
-    try Files.makeDirectories("\(directory)/schema-mount", mode: 0o700)
     for domain in ["judged", "com.example.bench"] + (0..<schemas).map({ "org.example.d\($0)" }) {
       try Files.replace("\(directory)/schemas/schemas/\(domain).plist", with: manifest(domain))
     }
-    let list = try Document.write(["K": 1], as: .xml)
-    try Files.replace("\(directory)/schema-lists/com.example.bench.plist", with: list)
-    report.add(
-      "mount and first read, \(schemas) schemas", .nanoseconds,
-      Bench.samples([
-        Subject("prefsfs") { firstRead(programs, directory, "schemas") },
-        Subject("without schemas") { firstRead(programs, directory, "none") },
-      ]), goals: [.times(1.1, of: "without schemas")])
-    try overwrites(programs, directory, report)
+    let mount = LargeMount("\(programs)/prefsfs", "\(directory)/schema-lists")
+    try mount.addFirstRead(
+      "mount and first read, \(schemas) schemas",
+      ["prefsfs": "\(directory)/schemas", "without schemas": "\(directory)/none"], report,
+      .times(1.1, of: "without schemas"))
+    setenv("PREFSFS_SYSTEM_DIR", "\(directory)/schemas", 1)
+    try overwrites(mount, report)
     report.add(
       "defaults lint, \(schemas) schemas of \(keys) keys", .nanoseconds,
       Bench.samples([
@@ -53,22 +49,10 @@ enum SchemaBench {
       ], as: .xml)
   }
 
-  /// `Bench.firstRead` with the schemas of a directory.
-  private static func firstRead(
-    _ programs: String, _ directory: String, _ system: String
-  ) -> Double {
-    Bench.firstRead(
-      "\(programs)/prefsfs", lists: "\(directory)/schema-lists",
-      point: "\(directory)/schema-mount", system: "\(directory)/\(system)")
-  }
-
-  private static func overwrites(
-    _ programs: String, _ directory: String, _ report: Report
-  ) throws {
-    setenv("PREFSFS_SYSTEM_DIR", "\(directory)/schemas", 1)
-    let point = "\(directory)/schema-mount"
-    _ = try Child.run("\(programs)/prefsfs", ["\(directory)/schema-lists", point])
-    defer { _ = try? Child.run("fusermount3", ["-u", point]) }
+  private static func overwrites(_ mount: LargeMount, _ report: Report) throws {
+    try mount.mount()
+    defer { mount.unmount() }
+    let point = mount.point
     var subjects: [Subject] = []
     for domain in ["judged", "free"] {
       try Files.makeDirectories("\(point)/\(domain)", mode: 0o700)

@@ -64,10 +64,7 @@ enum StartBench {
 
   /// Ends the process that owns the store, and waits until it is gone.
   private static func endOwner() {
-    let lock = Surroundings().stateDirectory + "/lock"
-    guard let bytes = try? Files.contents(lock, limit: 64),
-      let owner = pid_t(String(decoding: bytes, as: UTF8.self)), kill(owner, SIGTERM) == 0
-    else { return }
+    guard let owner = try? Bench.owner(), kill(owner, SIGTERM) == 0 else { return }
     while kill(owner, 0) == 0 { Instant.sleep(milliseconds: 1) }
   }
 }
