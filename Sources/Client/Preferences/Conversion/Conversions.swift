@@ -88,17 +88,7 @@ enum Conversions {
     }
   }
 
-  static func data(_ value: Value) -> Data? {
-    guard case .data(let data) = value else { return nil }
-    return Data(data)
-  }
+  static func data(_ value: Value) -> Data? { Data.value(from: value) }
 
-  static func strings(_ value: Value) -> [String]? {
-    guard case .array(let elements) = value else { return nil }
-    let strings = elements.compactMap { element -> String? in
-      guard case .string(let text) = element else { return nil }
-      return text
-    }
-    return strings.count == elements.count ? strings : nil
-  }
+  static func strings(_ value: Value) -> [String]? { [String].value(from: value) }
 }

@@ -112,10 +112,7 @@ extension Value {
 extension Range: PreferenceValue where Bound: PreferenceValue {
   /// Returns the range of an array of its bounds.
   public static func value(from propertyList: PropertyList.Value) -> Range<Bound>? {
-    guard let bounds = [Bound].value(from: propertyList), bounds.count == 2,
-      bounds[0] <= bounds[1]
-    else { return nil }
-    return bounds[0]..<bounds[1]
+    ClosedRange.value(from: propertyList).map { $0.lowerBound..<$0.upperBound }
   }
 
   public func propertyList() throws -> PropertyList.Value {
