@@ -64,18 +64,18 @@ enum FileBench {
       Measurement(
         title: "ls -l of 5,000; cold", peers: ["tmpfs", "bindfs", "floor", "before"],
         goals: [.atMost(5000 * 8e3), .times(1.5, of: "floor")],
-        run: { cold($0, ["ls", "-l", "\($0.path)/many"]) }),
+        run: { cold(["ls", "-l", "\($0.path)/many"]) }),
       Measurement(
         title: "ls -l of 5,000; warm", peers: ["tmpfs", "bindfs", "before"],
-        run: { warm($0, ["ls", "-l", "\($0.path)/many"]) }),
+        run: { warm(["ls", "-l", "\($0.path)/many"]) }),
       Measurement(
         title: "grep -r over 1,000; cold", peers: ["tmpfs", "bindfs", "floor", "before"],
         goals: [.times(2, of: "warm", plus: 1000 * 5e3), .times(1.5, of: "floor")],
-        run: { cold($0, ["grep", "-r", "needle", "\($0.path)/some"]) },
-        warm: { warm($0, ["grep", "-r", "needle", "\($0.path)/some"]) }),
+        run: { cold(["grep", "-r", "needle", "\($0.path)/some"]) },
+        warm: { warm(["grep", "-r", "needle", "\($0.path)/some"]) }),
       Measurement(
         title: "grep -r over 1,000; warm", peers: ["tmpfs", "bindfs", "before"],
-        run: { warm($0, ["grep", "-r", "needle", "\($0.path)/some"]) }),
+        run: { warm(["grep", "-r", "needle", "\($0.path)/some"]) }),
     ]
   }
 
@@ -119,14 +119,14 @@ enum FileBench {
     }
   }
 
-  private static func warm(_ place: Place, _ words: [String]) -> Double {
+  private static func warm(_ words: [String]) -> Double {
     spawn(words)
     return Bench.time(3) { _ in spawn(words) }
   }
 
   /// Runs a command once, after the kernel has dropped what it can of its caches, which only root
   /// can ask for.
-  private static func cold(_ place: Place, _ words: [String]) -> Double {
+  private static func cold(_ words: [String]) -> Double {
     sync()
     if let caches = try? Descriptor(opening: "/proc/sys/vm/drop_caches", O_WRONLY) {
       try? caches.write(Array("3".utf8))
@@ -138,15 +138,6 @@ enum FileBench {
 
   /// Runs a command to its end; what it prints is dropped.
   static func spawn(_ words: [String]) {
-    var actions = posix_spawn_file_actions_t()
-    posix_spawn_file_actions_init(&actions)
-    defer { posix_spawn_file_actions_destroy(&actions) }
-    posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0)
-    var arguments = words.map { strdup($0) } + [nil]
-    defer { for argument in arguments { free(argument) } }
-    var child = pid_t()
-    guard posix_spawnp(&child, words[0], &actions, nil, &arguments, environ) == 0 else { return }
-    var status: Int32 = 0
-    waitpid(child, &status, 0)
+    _ = try? Child.runApart(words[0], Array(words.dropFirst()))
   }
 }
