@@ -82,7 +82,7 @@
 
   /// Calls the body with all contents, or those of one place, in no order. Cost: O(domains), without
   /// a copy of any contents.
-  package func forEach(
+  @inlinable package func forEach(
     in place: Place? = nil, _ body: (Location, borrowing Contents) -> Void
   ) {
     for (domain, row) in rows {
