@@ -4,10 +4,10 @@ import PropertyList
 // Changes.
 
 extension Intent {
-  /// The key that the intent sets or removes; nil for other intents.
-  fileprivate var changedKey: Key? {
+  /// The key that the intent sets or removes, and its domain; nil for other intents.
+  fileprivate var changed: (key: Key, domain: DomainName)? {
     switch self {
-    case .set(let key, _, _, _), .remove(let key, _): key
+    case .set(let key, let domain, _, _), .remove(let key, let domain): (key, domain)
     default: nil
     }
   }
@@ -37,7 +37,7 @@ extension SearchEngine {
   /// show a posted change, and its end, before the readers are told to forget.
   private func beginChanging(_ intents: [Intent]) {
     changing.withLock { changing in
-      for key in intents.compactMap(\.changedKey) { changing[key, default: 0] += 1 }
+      for (key, _) in intents.lazy.compactMap(\.changed) { changing[key, default: 0] += 1 }
     }
     forget(intents)
   }
@@ -46,7 +46,7 @@ extension SearchEngine {
     // First: a look-up that began before must find that something has changed.
     forget(intents)
     changing.withLock { changing in
-      for key in intents.compactMap(\.changedKey) {
+      for (key, _) in intents.lazy.compactMap(\.changed) {
         let count = (changing[key] ?? 1) - 1
         changing[key] = count == 0 ? nil : count
       }
@@ -59,10 +59,7 @@ extension SearchEngine {
   /// Has the readers look up again the keys that the intents set or remove.
   func forget(_ intents: [Intent]) {
     var changeset = Changeset()
-    for case .set(let key, let domain, _, _) in intents {
-      changeset.items.append(.init(Location(.user, domain), .remove(key)))
-    }
-    for case .remove(let key, let domain) in intents {
+    for (key, domain) in intents.lazy.compactMap(\.changed) {
       changeset.items.append(.init(Location(.user, domain), .remove(key)))
     }
     forget(changeset)
@@ -97,13 +94,9 @@ extension SearchEngine {
       where try places.find(key, at: location) != nil { return }
       throw EngineError(
         .argument, domain: domain, key: key, "an argument (-\(key)) sets it")
-    case .removeDomain(let domain):
+    case .removeDomain(let domain), .renameDomain(_, let domain):
       guard registered.keys(of: domain).isEmpty else {
         throw EngineError(.domainNotEmpty, domain: domain, "it has registered defaults")
-      }
-    case .renameDomain(_, let new):
-      guard registered.keys(of: new).isEmpty else {
-        throw EngineError(.domainNotEmpty, domain: new, "it has registered defaults")
       }
     case .createDomain, .at, .edit, .replace, .expect, .expectUnchanged, .judged: break
     }

@@ -83,11 +83,7 @@ struct MountLine {
   }
 
   /// The mount as an object of JSON, on one line.
-  var json: String {
-    let bytes = Document.json(.dictionary(values))
-    return String(decoding: bytes, as: UTF8.self).split(separator: "\n")
-      .map { $0.drop { $0 == " " } }.joined()
-  }
+  var json: String { Document.lineOfJSON(.dictionary(values), space: "") }
 
   /// The mount point, its user, its state, and the processes of driver and owner.
   var text: String {

@@ -113,12 +113,8 @@ final class Dispatcher: Sendable {
   private static func values(
     of target: Target, _ engine: SearchEngine
   ) throws(EngineError) -> ValueDictionary {
-    let keys: Set<Key>
-    if let key = target.key {
-      keys = [key]
-    } else {
-      keys = try engine.allKeys(of: target.reader.domain)
-    }
+    let keys: Set<Key> =
+      if let key = target.key { [key] } else { try engine.allKeys(of: target.reader.domain) }
     var values: ValueDictionary = [:]
     for key in keys { values[key] = try target.reader.value(key) }
     return values

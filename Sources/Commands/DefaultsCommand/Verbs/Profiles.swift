@@ -62,12 +62,10 @@ enum Profiles {
       throw Refusal(message: "\(path) would be refused", detail: why)
     }
     var settings: ValueDictionary = [:]
-    for row in ["once", "forced"] {
-      guard case .dictionary(let domains)? = report[Key(row)] else { continue }
-      for case (let domain, .dictionary(let values)) in domains {
-        var all: ValueDictionary = [:]
-        if case .dictionary(let known)? = settings[domain] { all = known }
-        settings[domain] = .dictionary(all.merging(values))
+    for row in ["once", "forced"] as [Key] {
+      for case (let domain, .dictionary(let values)) in report[row]?.dictionary ?? [:] {
+        let known = settings[domain]?.dictionary ?? [:]
+        settings[domain] = .dictionary(known.merging(values))
       }
     }
     Output.write(ValueText.canonical(.dictionary(settings)))
