@@ -9,6 +9,14 @@ extension SearchEngine {
     domain != other && (other == .global || knownSuites(of: domain)?.contains(other) != false)
   }
 
+  public func inherits(_ domain: DomainName, fromAny others: Set<DomainName>) -> Bool {
+    if domain != .global, others.contains(.global) { return true }
+    guard let known = knownSuites(of: domain) else {
+      return others.count > (others.contains(domain) ? 1 : 0)
+    }
+    return known.contains { $0 != domain && others.contains($0) }
+  }
+
   public func reaches(_ location: Location, of domain: DomainName) -> Bool {
     location.domain == domain && location.place.isOwn
   }

@@ -86,6 +86,9 @@ public protocol Engine: ChangeService {
   /// a domain whose suites are not known, those of any other domain may.
   func inherits(_ domain: DomainName, from other: DomainName) -> Bool
 
+  /// Whether `inherits` holds for one of the others. Cost: O(suites of the domain).
+  func inherits(_ domain: DomainName, fromAny others: Set<DomainName>) -> Bool
+
   /// Whether a removal of a key of the domain removes a value that was found at the location.
   func reaches(_ location: Location, of domain: DomainName) -> Bool
 
@@ -139,6 +142,7 @@ extension Engine {
   /// Nothing is inherited.
   public func inheritedKeys(of domain: DomainName) throws(EngineError) -> Set<Key> { [] }
   public func inherits(_ domain: DomainName, from other: DomainName) -> Bool { false }
+  public func inherits(_ domain: DomainName, fromAny others: Set<DomainName>) -> Bool { false }
 
   /// As `notice` has it.
   public func shown(_ changeset: Changeset) -> Changeset { notice(of: changeset).changeset }

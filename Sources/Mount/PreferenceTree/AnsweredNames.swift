@@ -34,12 +34,14 @@ struct AnsweredNames {
   /// The domains in which the key was answered and not forgotten since.
   subscript(key: Key) -> Set<DomainName> { domains[key] ?? [] }
 
-  /// Forgets every answer in the domain.
-  /// - Returns: their keys.
-  mutating func forget(_ domain: DomainName) -> [Key] {
-    let keys = domains.filter { $0.value.contains(domain) }.map(\.key)
-    for key in keys { forget(KeyPath(domain: domain, key: key)) }
-    return keys
+  /// Forgets every answer in the domains.
+  /// - Returns: their names.
+  mutating func forget(_ those: Set<DomainName>) -> [KeyPath] {
+    let paths = domains.flatMap { key, domains in
+      domains.intersection(those).map { KeyPath(domain: $0, key: key) }
+    }
+    for path in paths { forget(path) }
+    return paths
   }
 
   /// Forgets an answer that the kernel no longer caches.

@@ -53,25 +53,32 @@ extension KernelCache {
     invalidateEntry(table.root.id, domain.key)
   }
 
-  /// Invalidates everything of a domain of which any key may have changed: its keys, names that
-  /// were missing, and what other domains inherit from it.
-  func invalidate(_ domain: DomainName, at time: Timestamp, removed: RemovedValues) {
-    invalidateHeirs(of: domain, at: time, removed: removed)
-    invalidateKeys(of: domain, at: time, removed: removed)
+  /// Invalidates everything of domains of which any key may have changed: their keys, names that
+  /// were missing, and what other domains inherit from them. Cost: O(domains + nodes), because where
+  /// events were lost, all domains may have changed.
+  func invalidate(_ domains: Set<DomainName>, at time: Timestamp, removed: RemovedValues) {
+    invalidateKeys(of: domains.union(heirs(of: domains)), at: time, removed: removed)
   }
 
   /// Invalidates everything of the domains that may inherit keys from the domain.
   func invalidateHeirs(of source: DomainName, at time: Timestamp, removed: RemovedValues) {
-    for heir in table.domains where engine.inherits(heir, from: source) {
-      invalidateKeys(of: heir, at: time, removed: removed)
-    }
+    invalidateKeys(of: heirs(of: [source]), at: time, removed: removed)
   }
 
-  private func invalidateKeys(of domain: DomainName, at time: Timestamp, removed: RemovedValues) {
-    entriesChanged(domain, at: time)
-    for path in table.paths(in: domain) { invalidate(path, removed: removed[path]) }
-    guard let directory = table[domain] else { return }
-    for key in answered.forget(domain) { invalidateEntry(directory.id, key) }
+  private func heirs(of sources: Set<DomainName>) -> Set<DomainName> {
+    Set(table.domains.filter { engine.inherits($0, fromAny: sources) })
+  }
+
+  private func invalidateKeys(
+    of domains: Set<DomainName>, at time: Timestamp, removed: RemovedValues
+  ) {
+    for domain in domains {
+      entriesChanged(domain, at: time)
+      for path in table.paths(in: domain) { invalidate(path, removed: removed[path]) }
+    }
+    for path in answered.forget(domains) {
+      if let directory = table[path.domain] { invalidateEntry(directory.id, path.key) }
+    }
   }
 
   /// Ends the nodes of a domain, and of its files, if it is gone. If the domain comes back, its

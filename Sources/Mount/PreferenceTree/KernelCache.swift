@@ -57,8 +57,9 @@ final class KernelCache {
     _ changeset: Changeset, touched: Set<KeyPath>, changesNames: Bool, isOutside: Bool = false
   ) {
     let removed = RemovedValues(of: changeset)
-    for location in changeset.invalidated {
-      invalidate(location.domain, at: changeset.time, removed: removed)
+    if !changeset.invalidated.isEmpty {
+      let domains = Set(changeset.invalidated.map(\.domain))
+      invalidate(domains, at: changeset.time, removed: removed)
     }
     for item in changeset.items {
       guard let key = item.edit.key else { continue }

@@ -68,6 +68,50 @@ import Testing
     #expect(try request() <= max(before, 16))
   }
 
+  @Test("where all domains may have changed, the kernel is told once of each, and of all heirs")
+  func everythingInvalidated() throws {
+    let bench = try Bench()
+    let names = (0..<100).map { DomainName("d\($0)") }
+    for name in names { try bench.set("K", .integer(1), in: name) }
+    let ids = try names.map { try bench.found(.root, $0.string).node }
+    // The first half of them has suites that are known.
+    for id in ids.prefix(50) { _ = try bench.tree.lookup(id, Array("K".utf8), now: bench.now) }
+    for sources in [names + [.global], names.suffix(50), [.global]] {
+      var changeset = Changeset(time: Timestamp(nanoseconds: 2))
+      for place in [Place.user, .anyUser, .managed] {
+        changeset.invalidated.formUnion(sources.map { Location(place, $0) })
+      }
+      _ = bench.tree.removeEffects()
+      bench.tree.changed(
+        Notice(changeset: changeset, author: Author(number: 2)), now: bench.now)
+      let effects = bench.tree.removeEffects()
+      for (name, id) in zip(names, ids) {
+        let isConcerned = sources.contains(name) || sources.contains(.global)
+        let count = effects.count { $0 == .invalidateAttributes(id) }
+        #expect(isConcerned ? count == 1 : count <= 1, "\(name): \(count)")
+      }
+    }
+  }
+
+  @Test("a domain inherits from one of several domains if it inherits from one of them")
+  func inheritsFromAny() throws {
+    let engine = SearchEngine(places: MemoryPlaces())
+    let names: [DomainName] = ["d", "suite", "other", .global]
+    func check() {
+      for bits in 0..<16 {
+        let others = Set(names.indices.filter { bits >> $0 & 1 == 1 }.map { names[$0] })
+        for name in names {
+          let expected = others.contains { engine.inherits(name, from: $0) }
+          #expect(engine.inherits(name, fromAny: others) == expected, "\(name) \(others)")
+        }
+      }
+    }
+    check()
+    engine.changeSuites(of: "d") { $0 = ["suite"] }
+    _ = try engine.resolve("K", in: "d")
+    check()
+  }
+
   @Test(
     "a file whose key is gone, of which no notice was handled, is a private copy that is written")
   func goneUnnoticed() throws {

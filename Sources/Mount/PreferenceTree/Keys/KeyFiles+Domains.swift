@@ -30,7 +30,7 @@ extension KeyFiles {
       intents, touching: Set(keys.map(\.path)), isDecisive: true, isNew: true
     ) { _ in
       _ = removedNames.forgetAll(in: domain)
-      _ = kernel.answered.forget(domain)
+      _ = kernel.answered.forget([domain])
       table.remove(domain)
       table.makeDomain(node, domain)
       for (file, path) in keys { makeKey(path, of: file, now: now) }

@@ -164,7 +164,7 @@ extension KeyFiles {
     _ = removedNames.forgetAll(in: new)
     table.remove(new)
     table.rename(old, to: new)
-    for key in kernel.answered.forget(old) + removedNames.forgetAll(in: old) {
+    for key in kernel.answered.forget([old]).map(\.key) + removedNames.forgetAll(in: old) {
       if let node = table[new] { kernel.invalidateEntry(node.id, key) }
     }
     kernel.rootChanged(at: changeset.time)
@@ -181,9 +181,8 @@ extension KeyFiles {
       kernel.invalidateHeirs(of: name, at: changeset.time, removed: removed)
     }
     // The list of the settings says which suites domains have.
-    for location in engine.shown(changeset).invalidated {
-      kernel.invalidate(location.domain, at: changeset.time, removed: removed)
-    }
+    let invalidated = Set(engine.shown(changeset).invalidated.map(\.domain))
+    kernel.invalidate(invalidated, at: changeset.time, removed: removed)
   }
 
   /// Refuses a rename of a domain over one that is there, if it must not, or over temporary files.
