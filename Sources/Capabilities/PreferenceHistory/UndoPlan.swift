@@ -97,7 +97,8 @@ extension NetChange {
     guard after.isKnown else { return "its values are not kept" }
     guard present == after.value else {
       let by = other.map { ": changed again by \($0)" } ?? ""
-      return "is \(present.line), not \(after.text)\(by)"
+      let lines = ValueDescription.lines(from: present, to: after.value)
+      return "is \(lines.old), not \(lines.new)\(by)"
     }
     return between.map { "was changed in between by \($0)" }
   }

@@ -43,6 +43,7 @@ import Testing
         defaults undo 3 --dry-run --over; defaults read d A
         defaults undo 3 --over; defaults read d A
         defaults undo 99; echo "[$?]"
+        defaults write e A -int 3; defaults write e A 3; defaults undo 8
         """)
       #expect(
         outcome.output == """
@@ -59,6 +60,7 @@ import Testing
           1
           defaults: there is no such change; `history` shows them
           [1]
+          defaults: e A: is 3 (string), not 3 (integer): changed again by 9; nothing was changed
 
           """, "\(outcome)")
     }
