@@ -95,6 +95,13 @@ static inline int prefsfs_open_in_mount(const char *type, const char *point, con
   return file;
 }
 
+// Has the file system say what it knows of the file now, whatever the kernel's caches have:
+// AT_STATX_FORCE_SYNC and AT_EMPTY_PATH of statx(2). fstat(2) then says it.
+static inline void prefsfs_refresh_status(int file) {
+  unsigned char known[256];
+  syscall(SYS_statx, file, "", 0x3000, 0x200 /* STATX_SIZE */, known);
+}
+
 // gettid(2), which glibc declares for _GNU_SOURCE only.
 static inline int prefsfs_thread_id(void) { return (int)syscall(SYS_gettid); }
 

@@ -117,6 +117,13 @@ public struct Descriptor: ~Copyable, Sendable {
     return status
   }
 
+  /// fstat(2), once the file system was asked (AT_STATX_FORCE_SYNC of statx(2)). What the kernel
+  /// knows of a file of sshfs or NFS may be older, and a read ends at the size that it knows.
+  public func currentStatus() throws(SystemError) -> stat {
+    CallWatch.noting(path) { prefsfs_refresh_status(number) }
+    return try status()
+  }
+
   /// fsync(2): contents and metadata are on the disk when it returns.
   public func synchronize() throws(SystemError) {
     try require("fsync", path) { fsync(number) }

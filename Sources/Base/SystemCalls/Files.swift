@@ -268,6 +268,14 @@ public enum Files {
     return CallWatch.noting(path) { statfs(path, &space) } == 0 ? Int(space.f_type) : nil
   }
 
+  /// Whether the path lies on NFS, SMB, CIFS or FUSE: inotify does not report what other machines,
+  /// or the file system itself, change there, and what the kernel knows of a file may be old
+  /// (numbers of linux/magic.h).
+  public static func isSilent(_ path: String) -> Bool {
+    guard let kind = fileSystemKind(path) else { return false }
+    return [0x6969, 0x517B, 0xFF53_4D42, 0xFE53_4D42, 0x6573_5546].contains(kind)
+  }
+
   /// statvfs(3).
   public static func space(_ path: String) throws(SystemError) -> statvfs {
     var space = statvfs()

@@ -102,7 +102,8 @@ extension ChangeSource {
   /// The way, the program and the unit, as far as they are known, and why if that was said.
   package var text: String {
     let way: [Via: String] = [
-      .unknown: "unknown (the owner was killed)", .list: "list (another program)",
+      .unknown: "unknown (the owner was killed)",
+      .list: program.isEmpty ? "list (another program)" : "list (another machine)",
     ]
     let isOfProcess = ![.unknown, .list, .profile, .once].contains(via)
     let program = isOfProcess && program.isEmpty ? "a program that has ended" : program

@@ -211,7 +211,7 @@ struct ListWatcher {
     if place.hasAdditions { watchFragments(in: path, place, watch) }
     directories.watched.insert(path)
     try followLinks(in: path, place, watch)
-    if Self.isSilent(path) { directories.poll(place) }
+    if Files.isSilent(path) { directories.poll(place) }
   }
 
   /// Watches the certificates of those who may sign profiles, and waits for another directory or
@@ -233,7 +233,7 @@ struct ListWatcher {
       directories.pollsAdditions = true
       return
     }
-    if Self.isSilent(path) { directories.pollsAdditions = true }
+    if Files.isSilent(path) { directories.pollsAdditions = true }
     directories.fragments.insert(path)
     followAdditionLinks(in: path, ".plist", watch)
     watchFragments(in: path, .vendor, watch)
@@ -348,13 +348,6 @@ struct ListWatcher {
     where !MountInformation.mayHang(link) && (try? watch.add(Files.parent(of: link))) == true {
       directories.awaited.insert(link)
     }
-  }
-
-  /// Whether the path lies on NFS, SMB, CIFS or FUSE: inotify does not report what other machines,
-  /// or the file system itself, change there (numbers of linux/magic.h).
-  private static func isSilent(_ path: String) -> Bool {
-    guard let kind = Files.fileSystemKind(path) else { return false }
-    return [0x6969, 0x517B, 0xFF53_4D42, 0xFE53_4D42, 0x6573_5546].contains(kind)
   }
 
   /// The locations whose lists may have changed since the last call. It waits for no event.

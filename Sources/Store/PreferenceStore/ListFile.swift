@@ -28,6 +28,10 @@ struct FileIdentity: Hashable, Sendable {
     changed = Timestamp(status.st_ctim)
   }
 
+  /// Whether the file may be replaced within a second without that showing: sshfs tells times in
+  /// whole seconds, and has a number of its own for each path.
+  var isCoarse: Bool { changed.map { $0.nanoseconds % 1_000_000_000 == 0 } ?? false }
+
   /// Whether a recorded identity can be of this state.
   func matches(_ recorded: FileIdentity?) -> Bool {
     guard let recorded else { return false }
@@ -114,6 +118,13 @@ struct ListFile {
     }
   }
 
+  /// The file's identity as the file system has it, also where the kernel's caches, or those of sshfs
+  /// or NFS, are older: they ask their servers when a file is opened.
+  func currentIdentity() throws(SystemError) -> FileIdentity? {
+    guard Files.isSilent(path), let file = try? opened(O_NONBLOCK) else { return try identity() }
+    return FileIdentity(try file.currentStatus())
+  }
+
   /// Reads the list; nil where there is no file.
   /// - Parameter hidesUnreadable: whether a value that cannot be read hides its key alone; otherwise
   ///   such a list is refused.
@@ -124,7 +135,7 @@ struct ListFile {
     do throws(SystemError) {
       // Without O_NONBLOCK the opening of a pipe would wait for a writer.
       let descriptor = try opened(O_NONBLOCK)
-      status = try descriptor.status()
+      status = try descriptor.currentStatus()
       isRegular = status.st_mode & S_IFMT == S_IFREG
       bytes = isRegular ? try descriptor.readToEnd(limit: Self.largest) : []
     } catch  where error.errno == .noSuchFile || error.errno == .notDirectory {

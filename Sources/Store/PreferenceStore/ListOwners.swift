@@ -1,95 +1,145 @@
 import PreferenceModel
 import PropertyList
+import StoreAccess
 import SystemCalls
 
 /// What this owner knows of the owners of one list, of which it is one.
 ///
-/// Promises, where several machines use a home (`ListStatement`):
+/// Promises, where several machines use a home (`ListStatement`), however many they are:
 ///
-/// - What another owner changes in a list that has our changes counts, whenever that is: also a key
-///   that it sets back, or removes.
-/// - A list that another owner has made without having seen our last changes, because two rewrites
-///   have met or its view of the list was old, does not undo them: the keys that we changed in the
-///   rewrites that it lacks are set again, and the list is rewritten. No time decides about that.
-/// - A key that both have changed without knowledge of each other gets our value again, too. The
-///   other one then sees in our list that we know its change, and adopts ours.
+/// - Of each key it is known which rewrite changed it last, and of each list which rewrites its
+///   owner knew. So a change that was made with knowledge of another one replaces that for ever,
+///   whoever merges which lists, in whatever order: also one that sets a key back, or removes it.
+/// - A list that another owner has made without having seen what this one has, because rewrites have
+///   met or its view of the list was old, does not undo it: those keys are set again, and the list
+///   is rewritten. They keep their rewrites, so that nobody takes them for new changes.
+/// - Of two changes of a key that do not know each other, the one in the larger `Rewrite` counts.
+///   That is the only thing that a clock decides.
 /// - A list without a statement that counts, and a copy of an older one, is another program's:
 ///   `RecentChanges` decides.
 ///
-/// For that it keeps in `log` the keys that it has changed, until each other owner of the list is
-/// known to have seen that; at most 1 MiB of keys and values a list, the oldest go first. They are
-/// in the metadata file too, with their values, so that they survive the owner and `kill -9`. What
-/// is not protected: other programs' edits that this owner has adopted, and the removal of a list;
-/// nor another owner's change of a key that we had changed, which it made with our change in view
-/// while a third one overwrote ours: no statement says that of a single key.
+/// A key's rewrite is kept until every owner that is known has seen it, and for an hour in any case,
+/// for those that come; at most for 1 MiB of keys and values a list, the oldest go first. All is in
+/// the metadata file too, with the values, so that it survives the owner and `kill -9`. What is not
+/// protected: other programs' edits that this owner has adopted, and the removal of a list.
 ///
 /// Half-broken states: without the metadata file, an owner has a new name, and nothing to protect.
-/// Where the metadata file is of a rewrite that a crash has prevented, the journal has its changes.
+/// A metadata file says which records of the journal are in it. Where the journal still has them, a
+/// crash has prevented the rewrite, or the release of the journal: they are not made again as new
+/// changes, but the list is merged with the metadata file (`resume`).
 /// Where it is older than the list, as in a state directory that was put back, the statement of the
 /// list says which number was our last.
-/// A list whose statement does not name us was made without any of ours: what we have set is kept;
-/// what we have removed is not, because somebody may have set it anew; after a start neither,
-/// because the list may have been removed and made anew meanwhile.
+/// After a start, a list whose statement does not name us counts as it is: it may have been removed
+/// and made anew meanwhile.
 struct ListOwners: Sendable {
-  /// This owner's name; 0 if it has stated nothing yet.
-  private var own: UInt64 = 0
-  /// Of each owner, the last rewrite whose changes are in what this one has of the list.
-  private var contains: [UInt64: UInt64] = [:]
-  /// Of each other owner from which a list came, the last of our rewrites that this list contains.
-  private var confirmed: [UInt64: UInt64] = [:]
-  /// The keys that this owner has changed, each with the number of its last rewrite that did.
-  private var log: [Key: UInt64] = [:]
+  /// What this owner would state of the list as it has it.
+  private var known = ListStatement()
+  /// Of each other owner, which rewrites it knew when it wrote the last list that came from it.
+  private var confirmed: [UInt64: [UInt64: UInt64]] = [:]
+  /// What keys were set to again that the list has differently, until it is rewritten; nil if they
+  /// were removed.
+  private var restored: [Key: Value?] = [:]
+  /// The number of the last journal record that the metadata file has.
+  private var through: UInt64 = 0
 
   private static let mostBytes = 1 << 20
+  /// Nanoseconds for which it is kept which rewrite changed a key, at least.
+  private static let shortest: UInt64 = 3600 * 1_000_000_000
 
   init() {}
 
   /// Whether another owner is known.
-  var hasOthers: Bool { contains.keys.contains { $0 != own } }
+  var hasOthers: Bool { known.contains.keys.contains { $0 != known.owner } }
 
-  /// Whether nothing is known.
-  private var isEmpty: Bool { contains.isEmpty }
+  /// The name of the machine that changed the key last, if it was not this one.
+  func host(of key: Key) -> String? {
+    guard let owner = known.changes[key]?.owner, owner != known.owner else { return nil }
+    return known.hosts[owner]
+  }
 
   // MARK: - Lists of others
 
-  /// The statement of a list that another owner has written since this one has last heard of it.
-  /// It is nil if somebody else has written the list, or it is a copy.
+  /// The statement of a list that an owner has written since this one has last heard of it. It is
+  /// nil if somebody else has written the list, or it is a copy.
   func news(_ list: ListFile.Contents) -> ListStatement? {
-    guard let statement = list.statement, statement.owner != own,
-      statement.number > contains[statement.owner] ?? 0
+    guard let statement = list.statement,
+      statement.number > known.contains[statement.owner] ?? 0
     else { return nil }
     return statement
   }
 
-  /// Which of the keys this owner has changed without the other one having seen it; nil if the
-  /// other one has seen none of our lists.
-  func unseen(_ keys: Set<Key>, by other: ListStatement) -> Set<Key>? {
-    guard let last = other.contains[own] else { return nil }
-    return keys.filter { log[$0] ?? 0 > last }
+  /// Whether the list was made from one of ours, or from one that was.
+  func isNamed(in statement: ListStatement) -> Bool { statement.contains[known.owner] != nil }
+
+  /// Which of the keys count as they are here, and not as they are in the other one's list.
+  private func unseen(_ keys: some Sequence<Key>, by other: ListStatement) -> Set<Key> {
+    Set(
+      keys.filter { key in
+        guard let ours = known.changes[key], !other.knows(ours) else { return false }
+        guard let theirs = other.changes[key], !known.knows(theirs) else { return true }
+        return theirs < ours
+      })
   }
 
-  /// Whether this owner has changed the key, and does not know whether all others have seen it.
-  func hasChanged(_ key: Key) -> Bool { log[key] != nil }
+  /// Adopts a list that another owner has written.
+  /// - Parameters:
+  ///   - statement: the statement of the list, which is news.
+  ///   - values: its values.
+  ///   - present: the location as it was before.
+  /// - Returns: the keys to be set to what they were before, and those that were set again after an
+  ///   earlier list, and are to become what this list has.
+  mutating func merge(
+    _ statement: ListStatement, _ values: ListValues, _ present: LocationSnapshot
+  ) -> (ours: Set<Key>, theirs: Set<Key>) {
+    // One that somebody here has changed since is unsaved like any other.
+    restored = restored.filter { present.isChanged($0.key) && present[$0.key] == $0.value }
+    let kept = unseen(
+      known.changes.keys.filter { !present.isChanged($0) || restored.keys.contains($0) },
+      by: statement)
+    let theirs = Set(restored.keys).subtracting(kept)
+    let ours = kept.filter { !restored.keys.contains($0) && values[$0] != present[$0] }
+    for key in theirs { restored.updateValue(values[key], forKey: key) }
+    for key in ours { restored.updateValue(present[key], forKey: key) }
+    adopt(statement, keeping: kept)
+    return (ours, theirs)
+  }
 
-  /// Adopts what the list says; nil if there is none.
+  private mutating func adopt(_ statement: ListStatement, keeping kept: Set<Key>) {
+    for key in Set(known.changes.keys).union(statement.changes.keys) where !kept.contains(key) {
+      known.changes[key] = statement.changes[key]
+    }
+    known.contains.merge(statement.contains) { max($0, $1) }
+    known.hosts.merge(statement.hosts) { $1 }
+    confirmed[statement.owner] = statement.contains
+    forgetConfirmed()
+  }
+
+  /// Forgets the rewrites that every other owner is known to have seen.
+  private mutating func forgetConfirmed() {
+    let others = known.contains.keys.filter { $0 != known.owner }
+    let newest = known.contains.values.max() ?? 0
+    let recent = newest - min(newest, Self.shortest)
+    known.changes = known.changes.filter { key, change in
+      change.number >= recent || restored.keys.contains(key)
+        || others.contains { other in
+          other != change.owner && confirmed[other]?[change.owner] ?? 0 < change.number
+        }
+    }
+  }
+
+  /// Adopts a list that is no other owner's news; nil if there is none.
   /// - Parameter differing: the keys whose values differ from those that this owner had. They have
   ///   the list's values now, or are unsaved.
   mutating func adopt(_ list: ListFile.Contents?, differing: Set<Key>) {
     // Others may have seen our changes in a list that says nothing of them.
-    guard let list, let known = list.statement else { return forgetChanges() }
-    for key in differing { log[key] = nil }
-    let statement = news(list)
-    let number = [contains[own], known.contains[own]].compactMap { $0 }.max()
-    if let statement { contains = statement.contains }
-    contains[own] = number
-    guard let statement else { return }
-    confirmed[statement.owner] = statement.contains[own] ?? 0
-    let least = contains.keys.filter { $0 != own }.map { confirmed[$0] ?? 0 }.min() ?? 0
-    log = log.filter { $0.value > least }
+    guard let statement = list?.statement else { return forgetChanges() }
+    for key in differing where !restored.keys.contains(key) { known.changes[key] = nil }
+    guard let last = statement.contains[known.owner] else { return }
+    known.contains[known.owner] = max(last, known.number)
   }
 
-  /// Forgets what this owner has changed.
-  mutating func forgetChanges() { log = [:] }
+  /// Forgets which rewrites have changed which keys.
+  mutating func forgetChanges() { (known.changes, restored) = ([:], [:]) }
 
   // MARK: - Own lists
 
@@ -97,26 +147,33 @@ struct ListOwners: Sendable {
   /// - Parameters:
   ///   - keys: the keys that it changes.
   ///   - values: the values of the list.
+  ///   - record: the number of the last journal record that is in it.
   mutating func noteRewrite(
-    _ keys: [Key], _ values: ListValues, now: Timestamp = .now
+    _ keys: [Key], _ values: ListValues, through record: UInt64, now: Timestamp = .now
   ) -> ListStatement {
-    if own == 0 { own = UInt64.random(in: 1...(.max)) }
+    if known.owner == 0 { known.owner = UInt64.random(in: 1...(.max)) }
     // Larger than any before: the time is, if one that came before was not kept.
-    let number = max((contains[own] ?? 0) &+ 1, UInt64(max(0, now.nanoseconds)))
-    contains[own] = number
-    for key in keys { log[key] = number }
+    let number = max(known.number &+ 1, UInt64(max(0, now.nanoseconds)))
+    known.contains[known.owner] = number
+    known.hosts[known.owner] = Surroundings.hostName
+    for key in keys {
+      if let value = restored[key], value == values[key] { continue }
+      known.changes[key] = Rewrite(owner: known.owner, number: number)
+    }
+    (restored, through) = ([:], record)
     shed(values)
-    return ListStatement(owner: own, contains: contains)
+    return known
   }
 
   /// Forgets the oldest changes where too much is kept.
   private mutating func shed(_ values: ListValues) {
     func size(_ key: Key) -> Int { key.utf8Count + (values[key]?.approximateSize ?? 0) + 16 }
-    var bytes = log.keys.reduce(0) { $0 + size($1) }
+    var bytes = known.changes.keys.reduce(0) { $0 + size($1) }
     guard bytes > Self.mostBytes else { return }
-    for (key, _) in log.sorted(by: { $0.value < $1.value }) where bytes > Self.mostBytes / 2 {
+    let oldest = known.changes.sorted { $0.value < $1.value }
+    for (key, _) in oldest where bytes > Self.mostBytes / 2 {
       bytes -= size(key)
-      log[key] = nil
+      known.changes[key] = nil
     }
   }
 }
@@ -127,61 +184,52 @@ extension ListOwners {
   /// The form in the metadata file; nil if there is nothing to keep.
   /// - Parameter values: the values of the list.
   func encoded(_ values: ListValues) -> Value? {
-    if isEmpty { return nil }
-    var known: [Value] = []
-    for (owner, last) in contains { known += [Self.value(owner), Self.value(last)] }
-    var (keys, numbers): ([Value], [Value]) = ([], [])
+    if known.contains.isEmpty { return nil }
     var kept: ValueDictionary = [:]
-    for (key, number) in log {
-      keys.append(.string(key.string))
-      numbers.append(Self.value(number))
-      kept[key] = values[key]
-    }
-    let root: ValueDictionary = [
-      "own": Self.value(own), "contains": .array(known), "keys": .array(keys),
-      "numbers": .array(numbers), "values": .dictionary(kept),
-    ]
+    for key in known.changes.keys { kept[key] = values[key] }
+    var root = known.value
+    (root["values"], root["through"]) = (.dictionary(kept), ListStatement.value(through))
     return .dictionary(root)
   }
 
   /// Reads the form in the metadata file.
-  /// - Returns: also the values of the keys that the owner has changed; one that is not there was
-  ///   removed.
+  /// - Returns: also the values of the keys that were changed; one that is not there was removed.
   static func decoded(_ value: Value) -> (owners: ListOwners, values: ValueDictionary)? {
-    guard case .dictionary(let root) = value, let own = number(root["own"]),
-      case .array(let known)? = root["contains"], known.count % 2 == 0,
-      case .array(let keys)? = root["keys"], case .array(let numbers)? = root["numbers"],
-      keys.count == numbers.count, case .dictionary(let values)? = root["values"]
+    guard case .dictionary(let root) = value, let known = ListStatement(root),
+      case .dictionary(let values)? = root["values"],
+      let through = ListStatement.number(root["through"])
     else { return nil }
     var owners = ListOwners()
-    owners.own = own
-    for index in stride(from: 0, to: known.count, by: 2) {
-      guard let owner = number(known[index]), let last = number(known[index + 1]) else { continue }
-      owners.contains[owner] = last
-    }
-    for case (.string(let name), let last) in zip(keys, numbers) {
-      owners.log[Key(name)] = number(last)
-    }
+    (owners.known, owners.through) = (known, through)
     return (owners, values)
   }
 
-  private static func value(_ number: UInt64) -> Value { .integer(WideInteger(number)) }
-
-  private static func number(_ value: Value?) -> UInt64? {
-    guard case .integer(let number)? = value else { return nil }
-    return number.unsigned
-  }
-
   /// Goes on from the metadata file, where the list was read.
-  /// - Parameter kept: the values of the keys that this owner had changed.
-  /// - Returns: the changes that the list lacks, because the owner that wrote it has not seen them.
-  mutating func resume(_ list: ListFile.Contents?, kept: ValueDictionary) -> [Edit] {
-    let differing = Set(log.keys.filter { list?.values[$0] != kept[$0] })
-    let statement = list.flatMap { news($0) }
-    let unseen = statement.flatMap { self.unseen(differing, by: $0) } ?? []
-    adopt(list, differing: differing)
-    return unseen.map { key -> Edit in
+  /// - Parameters:
+  ///   - kept: the values of the keys that were changed.
+  ///   - replayed: of each key that the journal has, the number of the last record.
+  /// - Returns: the changes that the list lacks, because the owner that wrote it has not seen them,
+  ///   or a crash prevented its rewrite; and the keys of which the journal has nothing newer, so
+  ///   that its records do not count.
+  mutating func resume(
+    _ list: ListFile.Contents?, kept: ValueDictionary, replayed: [Key: UInt64] = [:]
+  ) -> (unseen: [Edit], known: Set<Key>) {
+    let differing = Set(known.changes.keys.filter { list?.values[$0] != kept[$0] })
+    guard let list, let statement = list.statement else {
+      adopt(list, differing: differing)
+      return ([], [])
+    }
+    let old = replayed.filter { $0.value <= through && known.changes[$0.key] != nil }.keys
+    let isNews = news(list) != nil
+    let others = known.changes.keys.filter {
+      isNews && isNamed(in: statement) && replayed[$0] == nil
+    }
+    let ours = unseen(Array(old) + others, by: statement)
+    for key in ours.intersection(differing) { restored.updateValue(kept[key], forKey: key) }
+    if isNews { adopt(statement, keeping: ours) } else { adopt(list, differing: differing) }
+    let edits = ours.intersection(differing).map { key -> Edit in
       kept[key].map { Edit.set(key, $0, .canonical) } ?? Edit.remove(key)
     }
+    return (edits, Set(old))
   }
 }

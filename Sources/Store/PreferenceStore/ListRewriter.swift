@@ -187,7 +187,7 @@ final class ListRewriter: Sendable {
 
   /// Throws ESTALE where the list is not in the state that it was read in.
   private func requireUnchanged(_ file: ListFile, _ domain: LocationState) throws(SystemError) {
-    guard try file.identity() == domain.identity else {
+    guard try file.currentIdentity() == domain.identity else {
       throw SystemError("rename", file.path, Self.changedMeanwhile)
     }
   }
@@ -245,7 +245,8 @@ final class ListRewriter: Sendable {
     let changed = domain.snapshot.collapsed().changes.compactMap { key, change -> Key? in
       if case .described = change { nil } else { key }
     }
-    return written.owners.noteRewrite(changed, written.base.values).added(to: bytes, of: name)
+    return written.owners.noteRewrite(changed, written.base.values, through: domain.lastEdit)
+      .added(to: bytes, of: name)
   }
 
   /// Whether other machines may rewrite the list too.

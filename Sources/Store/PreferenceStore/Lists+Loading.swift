@@ -71,20 +71,21 @@ extension Lists {
   ) throws(EngineError) -> Bool {
     let appearances = state.withLock { $0.directories.appearances }
     // Most places of a domain have no list: one stat(2) each.
-    let (domain, unseen, isOwn) =
-      appearances == before ? (LocationState(), [] as [Edit], false) : try contents(location)
-    let found = domain.snapshot.base.values
+    let found = appearances == before ? Found() : try contents(location)
+    let (domain, values) = (found.domain, found.domain.snapshot.base.values)
     if isReadOnly { try reread(location) }
     // What the decoded values of a large list took is in pieces.
-    if found.isPacked, domain.format != .binary { Memory.giveBack() }
+    if values.isPacked, domain.format != .binary { Memory.giveBack() }
     return state.withLock { state in
       guard state.directories.appearances == appearances else { return false }
       // A reader may be quicker than the thread that hears of new lists.
-      if domain.identity != nil, !isOwn, state.domains[location] == nil {
+      if domain.identity != nil, !found.isOwn, state.domains[location] == nil {
         noteIfNew(location, &state)
       }
-      if state.adopt(domain, at: location, unseen: unseen) {
-        noteLook(location, found, domain.identity, isFirst: !isOwn, &state)
+      if state.adopt(found, at: location) {
+        noteLook(
+          location, values, domain.identity, isFirst: !found.isOwn, owners: domain.owners,
+          &state)
       }
       return true
     }
@@ -122,7 +123,7 @@ extension Lists {
       let settings = state.additions.all[location.place]?.settings
       guard state.directories.appearances == appearances, state.pending[location] == nil,
         settings?.unreadable[location.domain] == nil, state.additions.added(location).isEmpty,
-        state.adopt(LocationState(), at: location)
+        state.adopt(Found(), at: location)
       else { return false }
       noteLook(location, .decoded([:]), nil, isFirst: true, &state)
       return true
@@ -161,12 +162,20 @@ extension Lists {
     }
   }
 
+  /// A location as it was read.
+  struct Found {
+    var domain = LocationState()
+    /// What the list lacks because another owner, which has written it, had not seen it.
+    var unseen: [Edit] = []
+    /// The keys of which the metadata file has all that the journal has.
+    var known: Set<Key> = []
+    /// Whether the list is as this store has written it.
+    var isOwn = false
+  }
+
   /// Reads list and metadata file of a location.
-  /// - Returns: also what the list lacks because another owner, which has written it, had not seen
-  ///   it, and whether the list is as this store has written it.
-  private func contents(
-    _ location: Location
-  ) throws(EngineError) -> (domain: LocationState, unseen: [Edit], isOwn: Bool) {
+  private func contents(_ location: Location) throws(EngineError) -> Found {
+    var found = Found()
     var domain = LocationState()
     var base = LocationSnapshot.Base()
     let list = try self.list(location)
@@ -182,15 +191,26 @@ extension Lists {
       domain.snapshot.exists = true
     }
     let kept = MetadataFile(path: layout.metadataPath(location)).read()
-    let isOwn = domain.identity.map { $0.matches(kept?.identity) } ?? false
+    found.isOwn = domain.identity.map { $0.matches(kept?.identity) } ?? false
     if let kept {
-      base.restore(kept, isSameList: isOwn || domain.identity == nil && kept.identity == nil)
+      base.restore(kept, isSameList: found.isOwn || domain.identity == nil && kept.identity == nil)
     }
     domain.snapshot.adopt(base)
     let known = kept?.owners.flatMap { ListOwners.decoded($0) }
     if let known { domain.owners = known.owners }
-    let unseen = domain.owners.resume(list, kept: known?.values ?? [:])
-    return (domain, unseen, isOwn)
+    (found.unseen, found.known) = domain.owners.resume(
+      list, kept: known?.values ?? [:], replayed: lastReplayed(location))
+    found.domain = domain
+    return found
+  }
+
+  /// The keys that the journal has changes of, each with the number of the last record; none where
+  /// the domain was removed in between.
+  private func lastReplayed(_ location: Location) -> [Key: UInt64] {
+    let edits = state.withLock { $0.pending[location] } ?? []
+    guard !isReadOnly, !edits.contains(where: { $0.edit == .removeDomain }) else { return [:] }
+    let last = edits.compactMap { edit in edit.edit.key.map { ($0, edit.sequence) } }
+    return Dictionary(last, uniquingKeysWith: { $1 })
   }
 
   /// Whether the file was changed a moment ago: a program may be about to write it.
@@ -278,11 +298,12 @@ extension Lists {
   /// Notes a list as it was read or written, for the next owner.
   func noteLook(
     _ location: Location, _ values: ListValues, _ identity: FileIdentity?, isFirst: Bool,
-    _ state: inout StoreState
+    owners: ListOwners = ListOwners(), _ state: inout StoreState
   ) {
     guard let seen, state.history.isOn, location.place != .schema else { return }
     let look = SeenLists.Look(
-      location: location, values: values, identity: identity, isFirst: isFirst)
+      location: location, values: values, identity: identity, isFirst: isFirst,
+      owners: owners)
     if seen.note(look) { state.history.wake(hasRead: isFirst) }
   }
 }
@@ -323,19 +344,16 @@ extension StoreState {
 
   /// Adopts a location that was read, with the replayed edits on top; one that is loaded already
   /// stays.
-  /// - Parameter unseen: earlier changes that the list lacks (`ListOwners.resume`).
   /// - Returns: whether it was not loaded before.
-  fileprivate mutating func adopt(
-    _ domain: LocationState, at location: Location, unseen: [Edit] = []
-  ) -> Bool {
+  fileprivate mutating func adopt(_ found: Lists.Found, at location: Location) -> Bool {
     unreadable[location] = nil
     guard domains[location] == nil else { return false }
-    var domain = domain
-    let isRestored = restore(unseen, to: &domain, location)
-    replay(pending.removeValue(forKey: location) ?? [], on: &domain, location)
-    if isRestored, domain.unsavedSince == nil {
-      (domain.unsavedSince, domain.firstUnsaved) = (.now, (journal?.lastSequence ?? 0) &+ 1)
-    }
+    var domain = found.domain
+    let edits = pending.removeValue(forKey: location) ?? []
+    replay(
+      edits.filter { edit in edit.edit.key.map { !found.known.contains($0) } ?? true },
+      on: &domain, location)
+    restore(found.unseen, to: &domain, location)
     // Its list is rewritten at once: if owners end one after the other, within a second each, the
     // journal must not grow for ever.
     if domain.unsavedSince != nil { domain.unsavedSince = Instant(nanoseconds: 0) }
@@ -343,22 +361,19 @@ extension StoreState {
     return true
   }
 
-  /// Makes changes again that another owner has overwritten. They need no record in the journal: the
-  /// metadata file has them until the list does.
-  /// - Returns: whether there are any; not in a read-only store, which shows the list as it is.
+  /// Makes changes again that another owner has overwritten; none in a read-only store, which shows
+  /// the list as it is. Where the journal cannot record them, the metadata file has them.
   private mutating func restore(
     _ edits: [Edit], to domain: inout LocationState, _ location: Location
-  ) -> Bool {
-    guard journal != nil, !edits.isEmpty else { return false }
+  ) {
+    guard let last = journal?.lastSequence, !edits.isEmpty else { return }
     let time = max(Timestamp.now, lastTime.next)
     lastTime = time
-    var items: [Changeset.Item] = []
-    for edit in edits {
-      if let item = Changeset.Item(edit, on: domain.snapshot, location) { items.append(item) }
-      domain.snapshot.apply(edit, time: time)
-    }
+    let items = edits.compactMap { Changeset.Item($0, on: domain.snapshot, location) }
+    let changes = edits.map { Changeset.Item(location, $0) }
+    let sequence = (try? journal?.append(.change(Changeset(changes, time: time)))) ?? last
+    for edit in edits { _ = domain.apply(edit, sequence: sequence, time: time) }
     history.addReplayed(items, ChangeSource(.unknown), time)
-    return true
   }
 
   /// Applies the replayed edits of a location, and adds to the history what it lacks of them: a

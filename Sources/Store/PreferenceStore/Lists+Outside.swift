@@ -58,8 +58,13 @@ extension Lists {
     _ location: Location, since known: LocationState
   ) throws(EngineError) -> Bool {
     if known.failure?.reason == .unreadable { return true }
+    // Whoever has written within the same second has done it by now.
+    if let since = known.unsureSince, Instant.now.milliseconds(after: since) > 1000 {
+      state.withLock { $0.domains[location]?.unsureSince = nil }
+      return true
+    }
     return try EngineError.wrapping(location.domain) { () throws(SystemError) in
-      try ListFile(layout, location).identity() != known.identity
+      try ListFile(layout, location).currentIdentity() != known.identity
     }
   }
 
@@ -196,9 +201,7 @@ extension StoreState {
   ) -> SystemError? {
     guard var domain = domains.remove(location) else { return nil }
     let old = domain.snapshot
-    let isMachineWide = location.place.isMachineWide
-    let ours = isMachineWide ? [] : Self.undone(outside, domain)
-    domain.owners.adopt(outside.list, differing: outside.differing)
+    let (ours, theirs) = domain.merge(outside, isMachineWide: location.place.isMachineWide)
     let isEmptied = outside.list?.identity.size == 0 && domain.identity?.size != 0
     domain.emptied = isEmptied ? .now : nil
     // A list that comes back is not a stale copy: somebody puts it back.
@@ -211,64 +214,110 @@ extension StoreState {
       hasChanges ? old.exists || !domain.snapshot.isEmpty : outside.list != nil
     domains[location] = domain
     var failure: SystemError?
-    do throws(SystemError) { try restore(ours, as: old, location) } catch { failure = error }
+    let edits =
+      ours.map { old.restoring($0) } + theirs.map { outside.base.restoring($0) }
+    let time = max(Timestamp.now, lastTime.next)
+    do throws(SystemError) {
+      try restore(edits, location, time)
+    } catch {
+      failure = error
+      domains[location]?.owners.forgetChanges()
+    }
     // The values of a schema are no preferences; what they mean for its domain may be anything.
     guard location.place == .schema else {
-      enqueue(change(outside, old, ours, location))
+      for change in changes(outside, old, location, restored: ours.union(theirs), time) {
+        enqueue(change)
+      }
       return failure
     }
     if !outside.differing.isEmpty { enqueue(PendingNotice(Changeset(invalidating: location))) }
     return failure
   }
 
-  /// The keys that another owner has not seen as they are here, or that a stale copy has as they
-  /// were before the store's changes of the last ten seconds. None, where the list was removed, or
-  /// is as a whole an earlier state of the domain: then somebody has put that state back.
-  private static func undone(_ outside: Lists.Outside, _ domain: LocationState) -> Set<Key> {
-    let (list, old) = (outside.base.values, domain.snapshot)
-    let saved = outside.differing.filter { !old.isChanged($0) }
-    guard let contents = outside.list else { return [] }
-    var ours: Set<Key> = []
-    if let statement = domain.owners.news(contents) {
-      if let unseen = domain.owners.unseen(saved, by: statement) { return unseen }
-      ours = saved.filter { domain.owners.hasChanged($0) && old[$0] != nil }
-    }
-    guard
-      !domain.recent.isEarlierState(
-        saved, { list[$0] }, present: { old.isChanged($0) ? list[$0] : old[$0] })
-    else { return ours }
-    return ours.union(saved.filter { domain.recent.undoes($0, list[$0]) })
-  }
-
-  /// Records the keys as they were in the old snapshot, and applies them as unsaved changes.
+  /// Records the edits, and applies them as unsaved changes.
   private mutating func restore(
-    _ keys: Set<Key>, as old: LocationSnapshot, _ location: Location
+    _ edits: [Edit], _ location: Location, _ time: Timestamp
   ) throws(SystemError) {
-    guard !keys.isEmpty else { return }
-    let time = max(Timestamp.now, lastTime.next)
-    let items = keys.map { Changeset.Item(location, old.restoring($0)) }
+    guard !edits.isEmpty else { return }
+    let items = edits.map { Changeset.Item(location, $0) }
     let sequence = try journal?.append(.change(Changeset(items, time: time))) ?? 0
     lastTime = time
-    for item in items {
-      _ = domains[location]?.apply(item.edit, sequence: sequence, time: time)
+    for edit in edits {
+      _ = domains[location]?.apply(edit, sequence: sequence, time: time)
     }
   }
 
-  /// The change that readers see: the list's values for keys without an unsaved change, and the
-  /// values that were restored.
-  private mutating func change(
-    _ outside: Lists.Outside, _ old: LocationSnapshot, _ ours: Set<Key>, _ location: Location
-  ) -> PendingNotice {
-    var change = PendingNotice(Changeset(time: outside.time))
-    for key in outside.differing where !old.isChanged(key) {
+  /// The changes that readers see: the list's values for keys without an unsaved change, by the
+  /// machine that has changed them, and those that were restored, by the time that they have now.
+  private mutating func changes(
+    _ outside: Lists.Outside, _ old: LocationSnapshot, _ location: Location, restored: Set<Key>,
+    _ time: Timestamp
+  ) -> [PendingNotice] {
+    var again = PendingNotice(Changeset(time: time))
+    var others: [String: PendingNotice] = ["": PendingNotice(Changeset(time: outside.time))]
+    for key in outside.differing.filter({ !old.isChanged($0) }).union(restored) {
       let edit = domains[location]?.snapshot.restoring(key) ?? .remove(key)
-      change.add(Changeset.Item(location, edit, replacing: old.entry(key)))
-      if !ours.contains(key) { domains[location]?.recent.forget(key) }
+      let item = Changeset.Item(location, edit, replacing: old.entry(key))
+      if restored.contains(key) {
+        again.add(item)
+        continue
+      }
+      domains[location]?.recent.forget(key)
+      let source = ChangeSource(listFrom: domains[location]?.owners.host(of: key))
+      let change = PendingNotice(Changeset(time: outside.time), source: source)
+      others[source.program, default: change].add(item)
     }
     let exists = domains[location]?.snapshot.exists ?? false
     if exists != old.exists {
-      change.add(Changeset.Item(location, exists ? .createDomain : .removeDomain))
+      others[""]?.add(Changeset.Item(location, exists ? .createDomain : .removeDomain))
     }
-    return change
+    return others.sorted { $0.key > $1.key }.map(\.value) + [again]
+  }
+}
+
+extension LocationState {
+  /// Notes what the list says of its owners.
+  /// - Returns: the keys that count as they were, because another owner has not seen that, or a stale
+  ///   copy has them as they were before the store's changes of the last ten seconds; and those that
+  ///   were set again after an earlier list, and of which this one has something newer. None, where
+  ///   the list was removed, or is as a whole an earlier state of the domain: then somebody has put
+  ///   that state back.
+  fileprivate mutating func merge(
+    _ outside: Lists.Outside, isMachineWide: Bool
+  ) -> (ours: Set<Key>, theirs: Set<Key>) {
+    let news = isMachineWide ? nil : outside.list.flatMap { owners.news($0) }
+    guard let news else {
+      owners.adopt(outside.list, differing: outside.differing)
+      return (outside.list == nil || isMachineWide ? [] : undone(outside), [])
+    }
+    let isNamed = owners.isNamed(in: news)
+    let merged = owners.merge(news, outside.base.values, snapshot)
+    // What this owner changed before it knew of others has no rewrite.
+    return isNamed ? merged : (merged.ours.union(undone(outside)), merged.theirs)
+  }
+
+  /// The keys that the list has as they were before the store's changes of the last ten seconds.
+  private func undone(_ outside: Lists.Outside) -> Set<Key> {
+    let (list, old) = (outside.base.values, snapshot)
+    let saved = outside.differing.filter { !old.isChanged($0) }
+    let isEarlier = recent.isEarlierState(
+      saved, { list[$0] }, present: { old.isChanged($0) ? list[$0] : old[$0] })
+    return isEarlier ? [] : saved.filter { recent.undoes($0, list[$0]) }
+  }
+}
+
+extension LocationSnapshot.Base {
+  /// The edit that brings the key to its state in this list.
+  fileprivate func restoring(_ key: Key) -> Edit {
+    values[key].map { .set(key, $0, .canonical) } ?? .remove(key)
+  }
+}
+
+extension ChangeSource {
+  /// The source of what another program has changed in a list.
+  /// - Parameter host: the machine whose owner it was; nil if it was no owner.
+  init(listFrom host: String?) {
+    self.init(.list)
+    program = host ?? ""
   }
 }

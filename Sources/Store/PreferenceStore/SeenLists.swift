@@ -29,6 +29,8 @@ final class SeenLists: Sendable {
     /// Whether this owner has read it for the first time, and no owner has written it as it is:
     /// what differs from the file was changed by others while there was no owner.
     let isFirst: Bool
+    /// Who has changed what in it.
+    let owners: ListOwners
 
     /// A list that appears where there was none: whatever it has was set.
     init(newListAt location: Location) {
@@ -38,9 +40,12 @@ final class SeenLists: Sendable {
         isFirst: false)
     }
 
-    init(location: Location, values: ListValues, identity: FileIdentity?, isFirst: Bool) {
+    init(
+      location: Location, values: ListValues, identity: FileIdentity?, isFirst: Bool,
+      owners: ListOwners = ListOwners()
+    ) {
       (self.location, self.values, self.identity) = (location, values, identity)
-      self.isFirst = isFirst
+      (self.isFirst, self.owners) = (isFirst, owners)
     }
 
     /// Whether there was no list before.
@@ -220,7 +225,7 @@ final class SeenLists: Sendable {
       guard known.insert(name).inserted, !isUnchanged(look, name),
         let seen = new[name] ?? (isKnown(name) ? read(name) : nil)
       else { continue }
-      if let record = difference(look, seen, settings) { records.append(record) }
+      records += difference(look, seen, settings)
     }
     return records.sorted { $0.time < $1.time }
   }
@@ -251,12 +256,12 @@ final class SeenLists: Sendable {
     return Timestamp(status.st_mtim) == identity.modified
   }
 
-  /// What others have changed in a list since its file was written.
+  /// What others have changed in a list since its file was written, by machine.
   private func difference(
     _ look: Look, _ seen: Seen, _ settings: HistorySettings
-  ) -> HistoryRecord? {
+  ) -> [HistoryRecord] {
     guard seen.location == look.location, look.identity?.matches(seen.identity) != true else {
-      return nil
+      return []
     }
     let present = look.values.dictionary
     var items: [HistoryRecord.Item] = []
@@ -277,11 +282,12 @@ final class SeenLists: Sendable {
       if before == after, case .parts = after { continue }
       items.append(HistoryRecord.Item(look.location, key, from: before, to: after))
     }
-    guard !items.isEmpty else { return nil }
     let time = look.identity?.modified ?? .now
-    var source = ChangeSource(.list)
-    source.unit = "between \(seen.time.text) and \(max(time, seen.time).text)"
-    return HistoryRecord(items, time: time, source: source)
+    return Dictionary(grouping: items, by: { look.owners.host(of: $0.key) }).map { host, items in
+      var source = ChangeSource(listFrom: host)
+      source.unit = "between \(seen.time.text) and \(max(time, seen.time).text)"
+      return HistoryRecord(items, time: time, source: source)
+    }
   }
 
   // MARK: - All files

@@ -10,7 +10,14 @@ struct LocationState: Sendable {
   /// Whether the list may have keys whose values cannot be read.
   var hidesValues = false
   /// The state of the list that `snapshot.base` was read from or written to; nil means no list.
-  var identity: FileIdentity?
+  var identity: FileIdentity? {
+    didSet {
+      if identity != oldValue { unsureSince = identity?.isCoarse == true ? .now : nil }
+    }
+  }
+  /// Since when the list is in that state, if another one may look the same; nil if none can, or it
+  /// was read again since.
+  var unsureSince: Instant?
   /// The number of the last journal record about this location.
   var lastEdit: UInt64 = 0
   /// Since when the list has lacked a change; nil if it has all of them.

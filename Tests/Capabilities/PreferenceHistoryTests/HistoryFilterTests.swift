@@ -6,6 +6,20 @@ import Testing
 @testable import PreferenceHistory
 
 @Suite("Filters of the history") struct HistoryFilterTests {
+  @Test("a change that came in a list names the machine, if that is known, and is found by it")
+  func machine() {
+    var source = ChangeSource(.list)
+    #expect(source.text == "list (another program)")
+    (source.program, source.unit) = ("box", "between then and now")
+    #expect(source.text == "list (another machine), box, between then and now")
+    let record = HistoryRecord([], time: Timestamp(nanoseconds: 0), source: source)
+    var filter = HistoryFilter()
+    filter.by = "box"
+    #expect(filter.contains(record))
+    filter.by = "case"
+    #expect(!filter.contains(record))
+  }
+
   @Test(
     "what a program keeps for itself is state, by the name of its key or its domain",
     arguments: [

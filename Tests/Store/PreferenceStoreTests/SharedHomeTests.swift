@@ -10,7 +10,7 @@ import Testing
 
 private let shared = Location(.user, "d")
 
-/// Two owners of the lists of one home. Each has a view of its own, and sees what the other one has
+/// Owners of the lists of one home. Each has a view of its own, and sees what the others have
 /// written when that is carried over: as late as a cache of a file system may show it.
 @Suite("Store: a home on several machines") struct SharedHomeTests {
   private struct Machine {
@@ -45,8 +45,12 @@ private let shared = Location(.user, "d")
     }
 
     /// Sees the list that another machine has written.
-    func see(_ other: Machine) throws {
-      sandbox.shell("cp \(other.path) \(path).new; mv \(path).new \(path)")
+    func see(_ other: Machine) throws { try see(other.path) }
+
+    /// Sees a list that another machine has written, as it is at the path.
+    func see(_ list: String) throws {
+      let bytes = try Data(contentsOf: URL(fileURLWithPath: list))
+      try bytes.write(to: URL(fileURLWithPath: path), options: .atomic)
       _ = try get("K")
       store.lists.refresh(shared)
     }
@@ -99,9 +103,9 @@ private let shared = Location(.user, "d")
       try a.set(["K": 1, "Gone": 1, "Both": 0])
       try b.see(a)
       try a.set(["A": 1, "Gone": nil])
-      try a.set(["K": 2, "Both": "a"])
       // It has seen neither of the two.
       try b.set(["B": 1, "Both": "b"])
+      try a.set(["K": 2, "Both": "a"])
       a.wait()
       if isRestarted { a.store.unlock() }
       sandbox.shell("cp \(b.path) \(a.path)")
@@ -144,6 +148,152 @@ private let shared = Location(.user, "d")
         #expect(machine.isSaved)
       }
     }
+  }
+
+  @Test("of two changes that do not know each other, the later one counts on all machines")
+  func later() throws {
+    try withSandbox { sandbox in
+      let (a, b) = (try Machine(sandbox, "a"), try Machine(sandbox, "b"))
+      try a.set(["K": 0])
+      try b.see(a)
+      try a.set(["K": 1, "A": 1])
+      try b.set(["K": 2])
+      try a.see(b)
+      #expect(try a.get("K") == 2 && a.get("A") == 1 && !a.isSaved)
+      try a.store.checkpoint(shared)
+      try b.see(a)
+      #expect(try b.get("K") == 2 && b.get("A") == 1 && b.isSaved)
+    }
+  }
+
+  @Test("a change of what another owner had set stays, also if a third one overwrites both")
+  func third() throws {
+    try withSandbox { sandbox in
+      let (a, b) = (try Machine(sandbox, "a"), try Machine(sandbox, "b"))
+      let c = try Machine(sandbox, "c")
+      try a.set(["K": 0])
+      for machine in [b, c] { try machine.see(a) }
+      try a.set(["K": 1, "A": 1])
+      try b.see(a)
+      try b.set(["K": 2])
+      // It has seen neither of the two.
+      try c.set(["C": 1])
+      try b.see(c)
+      try b.store.checkpoint(shared)
+      for machine in [a, b, c] { machine.wait() }
+      try a.see(b)
+      #expect(try a.get("K") == 2 && a.get("A") == 1 && a.get("C") == 1 && a.isSaved)
+      try c.see(b)
+      #expect(try c.get("K") == 2 && c.get("A") == 1 && c.isSaved)
+    }
+  }
+
+  /// A change of a key, and those that its owner had seen.
+  private struct Change {
+    let key: Key
+    let value: Value?
+    let past: Set<Int>
+  }
+
+  @Test(
+    "whatever three owners do, with views of any age, all end with what nobody has changed since",
+    arguments: 1...12 as ClosedRange<UInt64>)
+  func anyOrder(_ seed: UInt64) throws {
+    try withSandbox { sandbox in
+      var random = Steps(state: seed)
+      var machines = try ["a", "b", "c"].map { try Machine(sandbox, $0) }
+      let served = sandbox.root + "/served"
+      var (changes, servedSeen): ([Change], Set<Int>) = ([], [])
+      var seen = [Set<Int>](repeating: [], count: 3)
+      func rewrite(_ index: Int) throws -> Bool {
+        if machines[index].isSaved { return false }
+        try machines[index].store.checkpoint(shared)
+        sandbox.shell("cp \(machines[index].path) \(served)")
+        servedSeen = seen[index]
+        return true
+      }
+      func look(_ index: Int) throws {
+        guard FileManager.default.fileExists(atPath: served) else { return }
+        try machines[index].see(served)
+        seen[index].formUnion(servedSeen)
+      }
+      try machines[0].set(["First": 0])
+      sandbox.shell("cp \(machines[0].path) \(served)")
+      for index in 1...2 { try look(index) }
+      for _ in 0..<40 {
+        let index = Int(random.next(3))
+        let machine = machines[index]
+        switch random.next(8) {
+        case 0...2:
+          let key: Key = random.next(2) == 0 ? "K" : "L"
+          let value: Value? = [nil, 0, 1, 2][Int(random.next(4))]
+          if try machine.get(key) == value { continue }
+          changes.append(Change(key: key, value: value, past: seen[index]))
+          seen[index].insert(changes.count - 1)
+          let edit = value.map { Edit.set(key, $0, .canonical) } ?? .remove(key)
+          _ = try machine.store.commit([.init(shared, edit)])
+        case 3...4: _ = try rewrite(index)
+        case 5...6: try look(index)
+        default:
+          machine.wait()
+          if random.next(3) == 0 { machines[index] = try machine.restarted() }
+        }
+      }
+      var isQuiet = false
+      for _ in 0..<10 where !isQuiet {
+        isQuiet = true
+        for index in 0..<3 {
+          try look(index)
+          if try rewrite(index) { isQuiet = false }
+        }
+      }
+      #expect(isQuiet)
+      for key in ["K", "L"] as [Key] {
+        let own = changes.indices.filter { changes[$0].key == key }
+        let replaced = Set(own.flatMap { changes[$0].past })
+        let last = own.filter { !replaced.contains($0) }.map { changes[$0].value }
+        let shown = try machines.map { try $0.get(key) }
+        #expect(shown.allSatisfy { $0 == shown[0] }, "\(key)")
+        #expect(last.contains(shown[0]) || own.isEmpty, "\(key) \(shown) \(last)")
+      }
+    }
+  }
+
+  @Test("what is set again has the time that readers are told, and their changes name the machine")
+  func notices() throws {
+    try withSandbox { sandbox in
+      let (a, b) = (try Machine(sandbox, "a"), try Machine(sandbox, "b"))
+      try a.set(["K": 0])
+      try b.see(a)
+      try a.set(["K": 1])
+      try b.set(["Theirs": 1])
+      while a.store.lists.removeNextNotice() != nil {}
+      try a.see(b)
+      var (times, hosts): ([Key: Timestamp], [Key: String]) = ([:], [:])
+      while let notice = a.store.lists.removeNextNotice() {
+        for key in notice.changeset.items.compactMap(\.edit.key) {
+          (times[key], hosts[key]) = (notice.changeset.time, notice.source.program)
+        }
+      }
+      #expect(try a.store.lists.find("K", at: shared)?.modified == times["K"])
+      #expect(try a.store.lists.find("Theirs", at: shared)?.modified == times["Theirs"])
+      #expect(hosts == ["K": "", "Theirs": Surroundings.hostName])
+    }
+  }
+
+  @Test("a file whose time is in whole seconds is read once more after a second")
+  func coarse() throws {
+    var status = stat()
+    status.st_ctim.tv_sec = 1
+    var state = LocationState()
+    state.identity = FileIdentity(status)
+    #expect(state.unsureSince != nil)
+    state.unsureSince = nil
+    state.identity = FileIdentity(status)
+    #expect(state.unsureSince == nil)
+    status.st_ctim.tv_nsec = 1
+    state.identity = FileIdentity(status)
+    #expect(state.unsureSince == nil)
   }
 
   @Test("other programs' lists count as ever: a stale copy, an edit, and a list that is put back")
@@ -206,18 +356,19 @@ private let shared = Location(.user, "d")
         values: values, format: .xml, identity: identity, statement: statement)
     }
     var (owner, other) = (ListOwners(), ListOwners())
-    let first = owner.noteRewrite(["K"], values, now: Timestamp(nanoseconds: 1000))
+    let first = owner.noteRewrite(["K"], values, through: 1, now: Timestamp(nanoseconds: 1000))
     let kept = try #require(owner.encoded(values))
     // The clock is set back.
-    let second = owner.noteRewrite(["K"], values, now: Timestamp(nanoseconds: 10))
+    let second = owner.noteRewrite(["K"], values, through: 2, now: Timestamp(nanoseconds: 10))
     #expect(second.number > first.number)
-    other.adopt(list(second), differing: [])
-    let answer = other.noteRewrite([], values)
+    _ = other.resume(list(second), kept: [:])
+    let answer = other.noteRewrite([], values, through: 0)
     for seen in [second, answer] {
       // The state directory from before is put back.
       var again = try #require(ListOwners.decoded(kept))
       _ = again.owners.resume(list(seen), kept: again.values)
-      let third = again.owners.noteRewrite(["K"], values, now: Timestamp(nanoseconds: 20))
+      let third = again.owners.noteRewrite(
+        ["K"], values, through: 3, now: Timestamp(nanoseconds: 20))
       #expect(third.number > second.number && other.news(list(third)) != nil)
     }
   }
@@ -244,7 +395,9 @@ private let shared = Location(.user, "d")
     try withSandbox { sandbox in
       // With 200 and 65,480 bytes, the statement makes the offsets larger.
       let value: Value = ["K": "v", "Long": .string(String(repeating: "x", count: length))]
-      let statement = ListStatement(owner: 7, contains: [7: 9, 1: .max])
+      let statement = ListStatement(
+        owner: 7, contains: [7: 9, 1: .max], changes: ["K -->": Rewrite(owner: 1, number: .max)],
+        hosts: [7: "box"])
       for format in [Format.xml, .binary] {
         let plain = try Document.write(value, as: format)
         let list = statement.added(to: plain, of: "d.plist")
@@ -275,5 +428,15 @@ private let shared = Location(.user, "d")
       let list = try Data(contentsOf: URL(fileURLWithPath: test.list))
       #expect(Array(list) == Document.binary(["K": 1]))
     }
+  }
+}
+
+/// Numbers that look random, the same ones each time.
+private struct Steps {
+  var state: UInt64
+
+  mutating func next(_ bound: UInt64) -> UInt64 {
+    state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+    return (state >> 33) % bound
   }
 }
