@@ -79,7 +79,8 @@ import Testing
       let outcome = sandbox.shell(
         """
         defaults write d K old; p=$(cat \(sandbox.state)/prefsfs/*/lock)
-        kill -STOP $p; defaults write d K new; echo $?; kill -CONT $p; sleep 0.3; defaults read d K
+        kill -STOP $p; until grep -q 'State:.T' /proc/$p/status; do sleep 0.01; done
+        defaults write d K new; echo $?; kill -CONT $p; sleep 0.3; defaults read d K
         """)
       #expect(outcome.output == "1\nold\n")
       #expect(outcome.errors.contains("Could not write domain d; exiting"))
