@@ -8,8 +8,9 @@ import SystemCalls
 /// One request is on its way at a time, beside the watch. A request that fails ends both, and after
 /// a pause the next server is tried: the pause is 0.2 s at first, doubles with each failure and is
 /// 60 s at most, each time cut by a random part, so that many hosts do not come back at the same
-/// moment. Before an authentication it is longer by up to what the last one took. Where nothing came for 15 s, a question is sent; a server that does not answer it in 15 s
-/// has failed. After a change of this machine's network it has 2 s for that, and a pause ends.
+/// moment. Before an authentication it is longer by up to what the last one took, or twice that if it
+/// failed, 10 minutes at most. Where nothing came for 15 s, a question is sent; a server that does not
+/// answer it in 15 s has failed. After a change of this machine's network it has 2 s for that, and a pause ends.
 /// Several answers in a row that only lead to another list are a failure too: the server
 /// never shows the account record, or has compacted the history at each watch.
 ///
@@ -472,7 +473,7 @@ public struct CloudSession: Sendable {
   /// Milliseconds of the first pause, and of the longest.
   private static let pauses: ClosedRange<Int64> = 200...60_000
   /// Milliseconds by which a pause is longer, at most, before an authentication.
-  private static let widest: Int64 = 120_000
+  private static let widest: Int64 = 600_000
 
   private mutating func fail(
     _ reason: String, _ now: Instant, _ random: Double
@@ -480,12 +481,16 @@ public struct CloudSession: Sendable {
     if isConnected, now.milliseconds(after: began) > 60_000 { troubles.failures = 0 }
     let longest = min(Self.pauses.upperBound, Self.pauses.lowerBound << min(troubles.failures, 20))
     if isCalling, calls.first == .authenticate {
-      authenticationTime = max(authenticationTime, Int64(now.milliseconds(after: callBegan)))
+      let time = Int64(now.milliseconds(after: callBegan))
+      // A server with too many hosts answers none of them: it works on all at once. They come back
+      // over twice the time, until some are served.
+      let isSlow = time >= Self.slowAuthentication
+      authenticationTime = min(max(authenticationTime * (isSlow ? 2 : 1), time), Self.widest)
     }
     // The range of the pause: the more failures, the more hosts may fail together.
     let share = min(0.5 + 0.05 * Double(troubles.failures), 0.9)
     let shortest = Int64(Double(longest) * (1 - share))
-    let spread = coding.user == nil || token != nil ? 0 : min(authenticationTime, Self.widest)
+    let spread = coding.user == nil || token != nil ? 0 : authenticationTime
     let range = Double(longest + spread - shortest)
     let pause = longest + spread - Int64(range * min(max(random, 0), 1))
     pauseEnd = now.advanced(milliseconds: pause)

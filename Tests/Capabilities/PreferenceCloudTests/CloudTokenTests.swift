@@ -71,16 +71,22 @@ import Testing
     }
   }
 
-  @Test(
-    "an authentication that fails makes the pause longer by the time that it took, at most 120 s")
+  @Test("an authentication that fails makes the pause longer, and twice as long the next time")
   func failures() {
-    for (seconds, pause) in [(0, 200), (40, 40_200), (300, 120_200)] as [(Int64, Int)] {
+    for (seconds, pauses) in [
+      (0, [200, 400, 800, 1600]), (40, [40_200, 80_400, 160_800, 321_600]),
+      (120, [120_200, 240_400, 480_800, 601_600]),
+    ] as [(Int64, [Int])] {
       var session = CloudSession(
         EtcdCoding(user: "ada", prefix: "/p/"), endpoints: ["http://127.0.0.1:1"], password: "x")
-      _ = session.handle(.timeout, now: Self.start, random: 0)
-      let now = Self.after(seconds * 1000)
-      _ = session.handle(.failed("Timeout was reached"), now: now, random: 0)
-      #expect(session.deadline?.milliseconds(after: now) == pause)
+      var now = Self.start
+      for pause in pauses {
+        _ = session.handle(.timeout, now: now, random: 0)
+        now = now.advanced(milliseconds: seconds * 1000)
+        _ = session.handle(.failed("Timeout was reached"), now: now, random: 0)
+        #expect(session.deadline == now.advanced(milliseconds: Int64(pause)))
+        now = session.deadline ?? now
+      }
     }
   }
 
