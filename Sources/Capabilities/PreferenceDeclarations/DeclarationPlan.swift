@@ -308,16 +308,14 @@ package struct DeclarationPlan: Sendable {
   private func isForced(
     _ path: DeclaredPath, to value: Value?, _ places: RememberedPlaces
   ) throws(EngineError) -> Bool {
-    for location in SearchList.forced(path.domain) {
-      guard let forced = try places.find(path.key, at: location) else { continue }
-      guard forced.value.part(path) == value else {
-        throw EngineError(
-          .forced, domain: path.domain, key: path.key,
-          "the administrator has set it to something else, so nothing was changed")
-      }
-      return true
+    let forced = try places.findFirst(path.key, in: SearchList.forced(path.domain))
+    guard let forced else { return false }
+    guard forced.stored.value.part(path) == value else {
+      throw EngineError(
+        .forced, domain: path.domain, key: path.key,
+        "the administrator has set it to something else, so nothing was changed")
     }
-    return false
+    return true
   }
 
   /// - Parameter isMoved: whether it is declared in another place afterwards.

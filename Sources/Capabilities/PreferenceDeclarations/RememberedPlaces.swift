@@ -1,9 +1,9 @@
 import PreferenceModel
 import PropertyList
 
-/// Places that are asked for each key once: the members of a dictionary are many paths of one key,
-/// and each question to an owner brings the whole dictionary. What comes later is not noticed, so
-/// this is for one plan or report.
+/// Places that are asked for each key and each list once: the members of a dictionary are many paths
+/// of one key, and each question to an owner brings the whole dictionary. What comes later is not
+/// noticed, so this is for one plan or report.
 ///
 /// Threads: those of one call.
 final class RememberedPlaces: StoredPlaces {
@@ -14,6 +14,7 @@ final class RememberedPlaces: StoredPlaces {
 
   private let places: any StoredPlaces
   private var first: [Question: LocatedValue?] = [:]
+  private var existing: [Location: Bool] = [:]
 
   init(_ places: any StoredPlaces) { self.places = places }
 
@@ -31,7 +32,12 @@ final class RememberedPlaces: StoredPlaces {
 
   func keys(at location: Location) throws(EngineError) -> [Key] { try places.keys(at: location) }
 
-  func exists(_ location: Location) throws(EngineError) -> Bool { try places.exists(location) }
+  func exists(_ location: Location) throws(EngineError) -> Bool {
+    if let known = existing[location] { return known }
+    let isThere = try places.exists(location)
+    existing[location] = isThere
+    return isThere
+  }
 
   /// What programs read for the key of a path where a place lacks it.
   /// - Parameter inherited: says so; nil means the first of the lists that follow the place in the

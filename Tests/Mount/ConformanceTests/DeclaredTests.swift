@@ -19,6 +19,20 @@ import Testing
     }
   }
 
+  @Test("a declaration of many new keys asks the owner few questions about each")
+  func questions() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        cd $C/..; python3 -c "print({'d': {f'k{i}': i for i in range(100)}})" | tr "'" '"' > a.json
+        defaults write e K 1; strace -f -e trace=sendto -o calls defaults apply --as x a.json | grep -c k
+        echo $(($(grep -c sendto calls) / 100))
+        """)
+      let lines = outcome.output.split(separator: "\n")
+      #expect(lines.first == "100" && lines.last.flatMap { Int($0) } ?? 99 <= 8, "\(outcome)")
+    }
+  }
+
   @Test("several documents may call a domain by its names; the last one wins")
   func several() throws {
     try withSandbox { sandbox in
