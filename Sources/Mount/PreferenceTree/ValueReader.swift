@@ -20,7 +20,7 @@ final class ValueReader {
   /// Bytes of all texts that are cached in files (`KeyFile.cachedText`).
   private var cachedBytes = 0
   /// The values of which getattr told the kernel the size.
-  private var told = ToldValues()
+  var told = ToldValues()
 
   /// What a look-up of the engine found, and the engine's generation before it.
   private struct LastLookup {
@@ -161,7 +161,7 @@ final class ValueReader {
   func note(told node: Node, size: Int) {
     guard size <= ToldValues.most, let file = node.keyFile else { return }
     if let editor = file.editor { return told.note(node.id, .text(editor.text)) }
-    if let value = try? found(file.path) { told.note(node.id, .value(value)) }
+    if let value = try? resolve(file.path) { told.note(node.id, .value(value)) }
   }
 
   /// Forgets what the kernel was told of the node: an answer has another size.
@@ -174,13 +174,15 @@ final class ValueReader {
   /// shows now, whose page must be dropped when it was read: see `ToldValues`.
   func pageText(_ node: Node) throws(TreeError) -> (text: [UInt8], isOld: Bool) {
     let shown = try shownText(node)
-    guard let file = node.keyFile, let known = told.page(of: node.id) else { return (shown, false) }
+    guard let known = told[node.id] else { return (shown, false) }
     let old =
       switch known {
-      case .value(let value): text(value, of: file)
+      case .value(let value): sourceText(value)
       case .text(let text): text
       }
-    return old.count == shown.count ? (shown, false) : (old, true)
+    if old.count != shown.count { return (old, true) }
+    forgetTold(node)
+    return (shown, false)
   }
 
   /// Returns the whole text that the file shows now.

@@ -1,4 +1,5 @@
 import PreferenceModel
+import SystemCalls
 
 /// What files had when the kernel was told their size last, for the page that follows.
 ///
@@ -9,9 +10,10 @@ import PreferenceModel
 /// read(2) asks for the page once more, and not for the size. A text of the same size needs none of
 /// this; longer texts than a page come in several requests, and may be mixed.
 ///
-/// States: a few files, the last ones of which the kernel was told. All are forgotten with a change
-/// that is made through the tree, of which the kernel knows the new size. A file that has lost its
-/// place to another one shows the text that it has when its page is asked for.
+/// States: a few files, each for some milliseconds: a mapping and sendfile(2) ask for pages alone,
+/// and must see changes. A file is forgotten with a page of what it shows now, and all are with a
+/// change that is made through the tree, of which the kernel knows the new size. A file that has
+/// lost its place to another one shows the text that it has when its page is asked for.
 ///
 /// Threads: the tree's alone.
 struct ToldValues {
@@ -28,9 +30,11 @@ struct ToldValues {
   private struct Told {
     let node: NodeID
     let shown: Shown
-    /// For how many more pages it counts. A mapping asks for pages alone, and must see changes.
-    var pages = 3
+    let end: Instant
   }
+
+  /// Milliseconds for which a size counts.
+  var patience: Int64 = 5
 
   private var told: [Told?] = Array(repeating: nil, count: 8)
 
@@ -38,15 +42,15 @@ struct ToldValues {
 
   /// Notes that the kernel is told the size of what the node shows; nil if that is not kept.
   mutating func note(_ node: NodeID, _ shown: Shown?) {
-    told[place(node)] = shown.map { Told(node: node, shown: $0) }
+    let end = Instant.now.advanced(milliseconds: patience)
+    told[place(node)] = shown.map { Told(node: node, shown: $0, end: end) }
   }
 
   /// Returns what has the size that the kernel knows of the node; nil if that is not known.
-  mutating func page(of node: NodeID) -> Shown? {
-    let place = place(node)
-    guard let known = told[place], known.node == node else { return nil }
-    told[place]?.pages -= 1
-    if known.pages == 1 { told[place] = nil }
+  subscript(node: NodeID) -> Shown? {
+    guard let known = told[place(node)], known.node == node, Instant.now < known.end else {
+      return nil
+    }
     return known.shown
   }
 
