@@ -32,7 +32,8 @@ enum HostFile {
     var size: Int { name.count + bytes.count + 96 }
   }
 
-  /// What is appended in one step: the records of one change, or the mark of a `prefs-cloud` that begins.
+  /// What is appended in one step: the records of one change, or the mark of a `prefs-cloud` that
+  /// begins.
   struct Frame: Equatable, Sendable {
     var records: [Record] = []
     /// Random bytes, by which the next `prefs-cloud` knows that it goes on with its own file.

@@ -4,8 +4,8 @@ import PropertyList
 /// A file of variables that `EnvironmentFile=` of systemd and `.` of a shell read as the same
 /// values: each in double quotes, in which `"`, `\`, `$` and the backquote are escaped.
 ///
-/// systemd leaves out names that are not those of variables, older versions leave out values with control
-/// characters, and one value that is not a text of Unicode makes it refuse the whole file.
+/// systemd leaves out names that are not those of variables, older versions leave out values with
+/// control characters, and one value that is not a text of Unicode makes it refuse the whole file.
 enum EnvironmentFile {
   /// The most bytes that Linux passes to a program in one variable: name, `=`, value and NUL.
   private static let longest = 131_072

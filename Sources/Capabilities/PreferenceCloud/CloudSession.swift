@@ -8,11 +8,11 @@ import SystemCalls
 /// One request is on its way at a time, beside the watch. A request that fails ends both, and after
 /// a pause the next server is tried: the pause is 0.2 s at first, doubles with each failure and is
 /// 60 s at most, each time cut by a random part, so that many hosts do not come back at the same
-/// moment. Before an authentication it is longer by up to what the last one took, or twice that if it
-/// failed, 10 minutes at most. Where nothing came for 15 s, a question is sent; a server that does not
-/// answer it in 15 s has failed. After a change of this machine's network it has 2 s for that, and a pause ends.
-/// Several answers in a row that only lead to another list are a failure too: the server
-/// never shows the account record, or has compacted the history at each watch.
+/// moment. Before an authentication it is longer by up to what the last one took, or twice that if
+/// it failed, 10 minutes at most. Where nothing came for 15 s, a question is sent; a server that
+/// does not answer it in 15 s has failed. After a change of this machine's network it has 2 s for
+/// that, and a pause ends. Several answers in a row that only lead to another list are a failure
+/// too: the server never shows the account record, or has compacted the history at each watch.
 ///
 /// Threads: one caller at a time; it has no lock.
 public struct CloudSession: Sendable {

@@ -4,8 +4,9 @@ import SystemCalls
 /// What files beside the lists of one place add to it: configuration profiles, fragments, the
 /// lists of vendors, and those of the user's groups.
 ///
-/// A list overrides the profiles of its place, and a user's those of the user's groups: their values count where the list does not have the
-/// key. A fragment, or a vendor's list, overrides the list (`Setter`).
+/// A list overrides the profiles of its place, and a user's those of the user's groups: their
+/// values count where the list does not have the key. A fragment, or a vendor's list, overrides the
+/// list (`Setter`).
 public struct PlaceAdditions: Sendable {
   /// The values that are added, by domain. The metadata of each names what sets it.
   public var values: [DomainName: [Key: StoredValue]] = [:]

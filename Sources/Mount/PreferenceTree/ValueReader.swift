@@ -48,8 +48,8 @@ final class ValueReader {
     return isHidden ? nil : try found(path)
   }
 
-  /// Returns the key's value, whether or not its name was removed a moment ago; nil if no place has the key. An
-  /// awaited key (`KeyFile.Awaited`) is empty. Cost: as of `found`.
+  /// Returns the key's value, whether or not its name was removed a moment ago; nil if no place has
+  /// the key. An awaited key (`KeyFile.Awaited`) is empty. Cost: as of `found`.
   func resolve(_ path: KeyPath) throws(TreeError) -> Resolution? {
     let found = try found(path)
     guard let awaited = awaited(path, over: found) else { return found }

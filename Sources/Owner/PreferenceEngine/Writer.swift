@@ -17,8 +17,8 @@ import SystemCalls
 ///
 /// Threads: `wake` and `save` may be called by any thread; `start` and `stop` belong to
 /// `LocalPlaces`, the rest to the writer's thread. Locks: `isStopping`, `urgent`, `thread`,
-/// `doubtful` and `lastIdentity`, each for a look, with no lock inside of it. The schedule needs none: only the
-/// writer's thread has it.
+/// `doubtful` and `lastIdentity`, each for a look, with no lock inside of it. The schedule needs
+/// none: only the writer's thread has it.
 final class Writer: Sendable {
   private let store: Store
   private let interval: Double

@@ -41,10 +41,10 @@ extension Lists {
     }
   }
 
-  /// Learns which managed directories are users', and of which groups the user is, so that what is read first counts at once. Call
-  /// it before the store is served: it waits 1 s at most for the disk and the name service. Where
-  /// they do not answer in time, the files alone say (`ManagedDirectories`) until they do; then
-  /// observers are notified of the difference.
+  /// Learns which managed directories are users', and of which groups the user is, so that what is
+  /// read first counts at once. Call it before the store is served: it waits 1 s at most for the
+  /// disk and the name service. Where they do not answer in time, the files alone say
+  /// (`ManagedDirectories`) until they do; then observers are notified of the difference.
   public func learnUsers() {
     fragments.learnUsers { [weak self] place in self?.noteDoubtful(place) }
   }

@@ -7,8 +7,9 @@ import SystemCalls
 
 extension Lists {
   /// Throws where the location's list lies in the user's directory of lists, and that directory was
-  /// there and is gone, or is awaited. Nothing is made in its place, and what it had is not missing: reads and
-  /// changes fail until it is there again. Cost: a stat(2) for a location of the user's.
+  /// there and is gone, or is awaited. Nothing is made in its place, and what it had is not
+  /// missing: reads and changes fail until it is there again. Cost: a stat(2) for a location of the
+  /// user's.
   func requireHome(_ location: Location) throws(EngineError) {
     guard location.place == .user || location.place == .host, isHomeGone else { return }
     throw EngineError(

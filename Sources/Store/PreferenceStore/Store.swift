@@ -166,10 +166,10 @@ public final class Store: Sendable {
   ///
   /// Until it returns, the journal is written to a file without a name: changes that were
   /// acknowledged after the removal are lost if every process is killed before. If it throws (a
-  /// full disk, a directory that cannot be made, a home that was unmounted), that goes on, and the caller tries again. If
-  /// another process has taken the lock in the new directory meanwhile, both are owners, and the
-  /// log says so once; the lists that both write are merged, as with any other program that edits
-  /// them.
+  /// full disk, a directory that cannot be made, a home that was unmounted), that goes on, and the
+  /// caller tries again. If another process has taken the lock in the new directory meanwhile, both
+  /// are owners, and the log says so once; the lists that both write are merged, as with any other
+  /// program that edits them.
   public func revive() throws(SystemError) {
     guard let lock else { return }
     let isJournalGone = !lists.state.withLock { $0.journal?.isInPlace ?? true }

@@ -10,8 +10,8 @@ internal import Synchronization
 /// A value is looked up through the search list: values that an administrator forces, arguments of
 /// the program (`-Key value`), the lists of the domain in the cloud, for this host and of the user,
 /// suites, the global domain, the lists of the machine and of packages, languages, registered
-/// defaults, defaults of schemas. Values are immutable. A setter changes a key of the cloud there, and any other key in the user's list (in
-/// the host's, if that has the key).
+/// defaults, defaults of schemas. Values are immutable. A setter changes a key of the cloud there,
+/// and any other key in the user's list (in the host's, if that has the key).
 ///
 /// - A read of a value that has not changed makes no system call; it costs a look-up in memory, and
 ///   the conversion. It sees everything that this process has set, and every change whose write(2)

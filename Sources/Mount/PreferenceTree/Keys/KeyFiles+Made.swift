@@ -1,9 +1,9 @@
 import PreferenceModel
 import SystemCalls
 
-// Requests whose change a predecessor of this driver has made, and whose effects on the nodes it has
-// not saved (`Transactor.made`). The engine has what came of the change, and nothing knows what was there
-// before. So the nodes follow without values:
+// Requests whose change a predecessor of this driver has made, and whose effects on the nodes it
+// has not saved (`Transactor.made`). The engine has what came of the change, and nothing knows what
+// was there before. So the nodes follow without values:
 //
 // - CREATE, MKNOD, LINK: that the key is there is no EEXIST. It gets its node, and its creator the
 //   handle.

@@ -3,8 +3,8 @@ import PropertyList
 import SystemCalls
 
 /// What a record of the saved state of a mount's trees has: its first byte. A later record of the
-/// same subject replaces an earlier one. The number of a node says which tree it belongs to; in a record
-/// of a name, or of numbers, that of the tree comes next.
+/// same subject replaces an earlier one. The number of a node says which tree it belongs to; in a
+/// record of a name, or of numbers, that of the tree comes next.
 enum RecordKind: UInt8 {
   /// The path in the control directory of a tree's root; that of the control directory itself is
   /// empty. Trees are saved in the order of their numbers.
