@@ -357,6 +357,36 @@ import Testing
     }
   }
 
+  @Test("a document that was edited is not adopted, also not by name: it would set values")
+  func editedAdoption() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        exec 2>&1; cd $C/..; echo '{"e": {"K": 1}}' > k.json; echo '{"f": {"L": 1}}' > l.json
+        prefs apply --as k k.json l.json > log; prefs write e K -int 2
+        echo '{"e": {"K": 1, "New": 3}}' > edited.json
+        prefs declared --adopt --as k edited.json l.json; echo "[$?]"; cat edited.json
+        prefs declared --adopt --as k k.json > log 2>&1; echo "[$?]"; prefs read f L
+        prefs read e New > log 2>&1; echo "[$?]"
+        prefs declared --adopt --as k k.json l.json; cat k.json
+        """)
+      #expect(
+        outcome.output.contains("edited.json, l.json: not what k declares")
+          && outcome.output.hasSuffix(
+            """
+            [1]
+            {"e": {"K": 1, "New": 3}}
+            [1]
+            1
+            [1]
+            k.json adopted
+            {"e": {"K": 2}}
+
+            """),
+        "\(outcome)")
+    }
+  }
+
   @Test("what is not confirmed goes back, also if the owner was killed; a lease ends by itself")
   func deadlines() throws {
     try withSandbox { sandbox in

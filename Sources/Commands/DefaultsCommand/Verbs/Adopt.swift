@@ -22,14 +22,19 @@ struct Adopt {
   private let place: Place?
   private var name: String?
   private var status: Int32 = 0
+  /// The files that were replaced, and could not be put back.
+  private var stuck: [String] = []
 
   /// - Returns: the exit status: 0 if the documents now say what is.
   static func run(_ arguments: inout Arguments) throws(Refusal) -> Int32 {
     var adopt = try Adopt(&arguments)
-    return try Refusal.wrapping("Could not adopt; no document was changed") {
-      () throws(EngineError) in
+    do throws(EngineError) {
       try adopt.adopt(StoreView(via: .declaration))
       return adopt.status
+    } catch {
+      let changed = adopt.stuck.joined(separator: ", ")
+      let state = changed.isEmpty ? "no document was changed" : "could not put back: \(changed)"
+      throw Refusal("Could not adopt; \(state)", error)
     }
   }
 
@@ -99,9 +104,10 @@ struct Adopt {
     return groups
   }
 
-  /// Replaces the files that change. If one of them, or `finish`, fails, all are as they were.
+  /// Replaces the files that change. If one of them, or `finish`, fails, all are as they were, but
+  /// those that are `stuck` then.
   /// - Returns: those that were replaced.
-  private func replaceFiles(
+  private mutating func replaceFiles(
     _ finish: () throws(EngineError) -> Void
   ) throws(EngineError) -> [File] {
     var replaced: [File] = []
@@ -113,7 +119,9 @@ struct Adopt {
       }
       try finish()
     } catch {
-      for file in replaced { try Self.replace(file.path, with: file.bytes) }
+      for file in replaced where (try? Self.replace(file.path, with: file.bytes)) == nil {
+        stuck.append(file.path)
+      }
       throw error
     }
     return replaced
@@ -154,9 +162,14 @@ struct Adopt {
     guard let declaration = ledger.declarations[name] else {
       throw EngineError(.noSuchKey, "there is no declaration \(name)")
     }
-    // If `--as` names the declaration, they need not be what it says.
+    // If `--as` names the declaration, they need not be what it says. What they add would be set.
     let document = try Self.merged(indices.map { files[$0].document }, declaration.isMerged)
-    try Declaration.requireConsent(document, as: declaration.document, name)
+    guard document == declaration.document else {
+      let paths = indices.map { files[$0].path }.joined(separator: ", ")
+      throw EngineError(
+        .system(.invalidArgument),
+        "\(paths): not what \(name) declares; name all its documents, or apply them first")
+    }
     let (drift, settings) = try declarations.adoptable(by: name, isAll: isAll)
     let adoption = Adoption(
       indices.map { files[$0].document }, isMerged: declaration.isMerged,
