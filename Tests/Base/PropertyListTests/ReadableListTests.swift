@@ -67,6 +67,7 @@ import Testing
   @Test(
     "a list of which no part is certain is not read",
     arguments: [
+      "<!DOCTYPE plist [<!-- ", "<!DOCTYPE plist [<!-- ]><plist><dict></dict></plist>",
       "<plist><dict><key>a</key><integer>x</integer><key>b</key><tr", "<plist><dict><key>a</key>",
       "<plist><dict><key>a</key><integer>x</integer></dict>",
       "<plist><dict><key>a</key><integer>x</integer></dict></plst>",

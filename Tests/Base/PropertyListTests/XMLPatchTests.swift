@@ -49,7 +49,7 @@ import Testing
     #expect(
       try patched(line, ["b": Value?.some(.array([.single(0.5)]))])?.contains(
         "</real>\r\n<key>b</key>\r\n<array>") == true)
-    let definitions = "\u{FEFF}<!DOCTYPE plist [<!ENTITY a '<key>'>]>"
+    let definitions = "\u{FEFF}<!DOCTYPE plist [<!-- don't [ --><!ENTITY a '<key>'>]>"
     let list = definitions + "<plist><dict><key>a</key><true/></dict></plist>"
     #expect(
       try patched(list, ["a": Value?.some(false)])

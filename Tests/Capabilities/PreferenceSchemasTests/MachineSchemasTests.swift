@@ -157,7 +157,7 @@ import Testing
     let file = GSettingsFile(
       Array(
         """
-        <?xml version='1.0'?><!DOCTYPE schemalist [<!-- it's -->]>
+        <?xml version='1.0'?><!DOCTYPE schemalist [<!-- don't [ -->]>
         <schemalist><!-- <schema id='no' path='/no/'> --><![CDATA[<schema id='no'/>]]>
         <schema path = "/a>b/"
           id='yes'><key name='<schema id="no">' type='s'/></schema><schemas id='no'/>

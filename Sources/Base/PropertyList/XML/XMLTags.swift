@@ -49,6 +49,7 @@ package struct XMLTags {
     guard isNext("<!DOCTYPE") else { return false }
     var (quote, depth): (UInt8?, Int) = (nil, 0)
     while index < bytes.count {
+      if quote == nil, skip("<!--", to: "-->") || index == bytes.count { continue }
       let byte = bytes[index]
       index += 1
       switch byte {
