@@ -88,11 +88,12 @@ struct ListFile {
   /// The bytes of the list.
   /// - Parameter limit: how many it may have; more than that throw EFBIG.
   func contents(limit: Int) throws(SystemError) -> [UInt8] {
-    try opened().readToEnd(limit: limit)
+    // Without O_NONBLOCK the opening of a pipe would wait for a writer.
+    try opened(O_NONBLOCK).readToEnd(limit: limit)
   }
 
   /// Opens the list for reading; in a container, without following a link.
-  private func opened(_ flags: CInt = 0) throws(SystemError) -> Descriptor {
+  private func opened(_ flags: CInt) throws(SystemError) -> Descriptor {
     let flags = O_RDONLY | flags | (container == nil ? 0 : O_NOFOLLOW)
     return try withPath { path throws(SystemError) in try Descriptor(opening: path, flags) }
   }
@@ -284,11 +285,14 @@ struct ListFile {
 
   private static let temporaryPrefix = ".prefsfs-"
 
-  /// Removes the temporary files that crashed rewrites have left in a directory. The caller holds
-  /// the directory's lock, so no rewrite is under way there.
-  static func removeLeftovers(in directory: String) throws(SystemError) {
-    for name in try Files.names(in: directory) ?? [] where name.hasPrefix(temporaryPrefix) {
-      try Files.remove("\(directory)/\(name)")
+  /// Removes the temporary files that crashed rewrites have left in the list's directory. The caller
+  /// holds the directory's lock, so no rewrite is under way there.
+  func removeLeftovers() throws(SystemError) {
+    try withPath { path throws(SystemError) in
+      let directory = Files.parent(of: path)
+      for name in try Files.names(in: directory) ?? [] where name.hasPrefix(Self.temporaryPrefix) {
+        try Files.remove("\(directory)/\(name)")
+      }
     }
   }
 

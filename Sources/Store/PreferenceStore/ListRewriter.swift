@@ -150,7 +150,7 @@ final class ListRewriter: Sendable {
     try file.makeDirectory(mode: lists.layout.isMachineWide(location.place) ? 0o755 : 0o700)
     let lock = try Descriptor.listLock(lists.layout.lockPath(location), directory: directory)
     defer { lock.unlock() }
-    tidy([directory, Files.parent(of: lists.layout.metadataPath(location))])
+    tidy([file, ListFile(path: lists.layout.metadataPath(location))])
     try requireUnchanged(file, domain)
     var base = domain.snapshot.merged(onto: domain.snapshot.base)
     // The list is written in this order; the next rewrite then has little to sort.
@@ -192,13 +192,16 @@ final class ListRewriter: Sendable {
     }
   }
 
-  /// Removes the temporary files that crashed rewrites left in the directories, once for each of
-  /// them.
-  private func tidy(_ directories: [String]) {
-    for directory in directories
-    where lists.state.withLock({ $0.directories.tidied.insert(directory).inserted }) {
+  /// Removes the temporary files that crashed rewrites left in the directories of files, once for
+  /// each of them.
+  private func tidy(_ files: [ListFile]) {
+    for file in files {
+      let directory = Files.parent(of: file.path)
+      guard lists.state.withLock({ $0.directories.tidied.insert(directory).inserted }) else {
+        continue
+      }
       do throws(SystemError) {
-        try ListFile.removeLeftovers(in: directory)
+        try file.removeLeftovers()
       } catch {
         lists.log("a temporary file of a crashed rewrite could not be removed: \(error)")
       }

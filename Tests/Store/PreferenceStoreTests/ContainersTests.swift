@@ -206,6 +206,40 @@ import Testing
     }
   }
 
+  @Test("what crashed rewrites have left is not looked for behind a link")
+  func leftovers() throws {
+    try withMac { mac in
+      let store = try mac.store()
+      let location = Location(.user, "org.app")
+      let directory = Files.parent(of: "\(mac.library)/\(Mac.list)")
+      _ = mac.shell("touch Preferences/.prefsfs-1-1 \(directory)/.prefsfs-1-1")
+      _ = try store.commit([.init(location, .set("K", 1, .canonical))])
+      Interposition.with({ call in
+        if call.name == "open", call.path.hasSuffix("/lists.lock") {
+          rename(directory, directory + ".moved")
+          symlink(mac.library + "/Preferences", directory)
+        }
+        return .proceed
+      }) {
+        _ = #expect(throws: EngineError.self) { try store.checkpoint(location) }
+      }
+      #expect(mac.shell("ls Preferences/.prefsfs-*") == "Preferences/.prefsfs-1-1\n")
+    }
+  }
+
+  @Test("a crashed rewrite leaves nothing in a container")
+  func tidied() throws {
+    try withMac { mac in
+      let directory = Files.parent(of: Mac.list)
+      _ = mac.shell("touch \(directory)/.prefsfs-1-1")
+      let store = try mac.store()
+      let location = Location(.user, "org.app")
+      _ = try store.commit([.init(location, .set("K", 1, .canonical))])
+      try store.checkpoint(location)
+      #expect(mac.shell("ls -A \(directory)") == "org.app.part.plist\norg.app.plist\nother.plist\n")
+    }
+  }
+
   @Test("a list that comes or goes in the container of another domain is an edit of the list")
   func edits() throws {
     try withMac { mac in

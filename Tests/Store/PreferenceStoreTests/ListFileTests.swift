@@ -50,4 +50,16 @@ struct ListFileTests {
       #expect(sandbox.shell(look).output == before)
     }
   }
+
+  @Test("a pipe that takes the place of a list holds nobody")
+  func pipe() throws {
+    try withSandbox { sandbox in
+      let path = sandbox.config + "/d.plist"
+      sandbox.shell("mkfifo \(path)")
+      // It would end the wait.
+      let writer = try sandbox.start("sleep 5; echo >> \(path)")
+      defer { sandbox.end(writer) }
+      #expect(try ListFile(path: path).contents(limit: 100).isEmpty)
+    }
+  }
 }
