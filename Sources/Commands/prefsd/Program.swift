@@ -131,6 +131,8 @@ enum Program {
       store.close()
       return 0
     } catch  where error.reason == .owned {
+      // The store has its owner: a service that ends before it is ready has failed.
+      if !Background.isChild { ServiceManager.reportReady() }
       return 0
     } catch {
       log("\(error)")

@@ -63,6 +63,22 @@ import Testing
     }
   }
 
+  @Test("a service that finds an owner there ends as one that was ready")
+  func owned() throws {
+    try withSandbox { sandbox in
+      let outcome = sandbox.shell(
+        """
+        cd $C/..
+        python3 -c "import socket as s; n = s.socket(s.AF_UNIX, s.SOCK_DGRAM); n.bind('notify')
+        n.settimeout(20); print(n.recv(99).decode())" > said 2>&1 & P=$!
+        until [ -S notify ]; do sleep 0.05; done
+        defaults write d K 1; NOTIFY_SOCKET=$PWD/notify timeout 20 $PREFSD -f; echo "[$?]"
+        wait $P; cat said
+        """)
+      #expect(outcome.output == "[0]\nREADY=1\n", "\(outcome)")
+    }
+  }
+
   @Test("a service of the system, which has no HOME, forces a value and reads")
   func withoutHome() throws {
     try withMount { (sandbox: Sandbox, _: Mount) throws -> Void in
