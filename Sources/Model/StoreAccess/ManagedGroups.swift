@@ -94,10 +94,10 @@ public final class ManagedGroups: Sendable {
     state.change { state in
       if let members {
         let known = state.known
+        // Names of different bytes can be equal strings.
         state.known = Dictionary(
-          uniqueKeysWithValues: names.map { name in
-            (name, members[String(name.dropFirst())] ?? known[name] ?? false)
-          })
+          names.map { ($0, members[String($0.dropFirst())] ?? known[$0] ?? false) }
+        ) { $1 }
       }
       let isKnown = state.names.allSatisfy { state.known[$0] != nil }
       state.due = Instant.now.advanced(seconds: isKnown ? lifetime : min(lifetime, Self.pause))

@@ -48,6 +48,21 @@ import Testing
     }
   }
 
+  @Test("names that are equal strings, of different bytes, are one group")
+  func equal() throws {
+    try withLayout { layout in
+      for name in ["@\u{E9}", "@e\u{301}"] {
+        try Files.makeDirectories("\(layout.directory(.managed))/\(name)", mode: 0o755)
+      }
+      let groups = ManagedGroups(layout, lifetime: 3600) { names in
+        Dictionary(uniqueKeysWithValues: names.map { ($0, $0 == "\u{E9}") })
+      }
+      _ = groups.directories {}
+      groups.awaitAnswer()
+      #expect(groups.directories {}?.count == 2)
+    }
+  }
+
   @Test("it is asked again when a directory comes, or the answer is old, and not without one")
   func asking() throws {
     try withLayout { layout in
