@@ -94,13 +94,15 @@ public enum MountInformation {
     }
   }
 
-  /// Whether a unit of systemd is there that mounts something at the path. (What it makes of fstab(5)
-  /// is in `planned`.)
-  public static func hasUnit(_ path: String) -> Bool {
+  /// Whether a unit of systemd is there that mounts something at the path; one that is empty, or a
+  /// link to /dev/null, is masked. (What it makes of fstab(5) is in `planned`.)
+  /// - Parameter directories: those of units, the one that counts first.
+  public static func hasUnit(
+    _ path: String, in directories: [String] = ["/etc/systemd/system", "/run/systemd/system"]
+  ) -> Bool {
     let name = unitName(path)
-    return ["/etc/systemd/system", "/run/systemd/system"].contains { directory in
-      access("\(directory)/\(name)", F_OK) == 0
-    }
+    let unit = directories.compactMap { try? Files.status("\($0)/\(name)") }.first
+    return unit.map { $0.st_mode & S_IFMT == S_IFREG && $0.st_size > 0 } ?? false
   }
 
   /// The name of a unit that mounts something at a path, e.g. `home-ada.mount` (systemd.unit(5)).

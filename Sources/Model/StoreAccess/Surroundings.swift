@@ -167,8 +167,9 @@ public struct Surroundings: Sendable {
   public var socketNote: String { stateDirectory + "/socket" }
 
   /// Why no owner could keep its state: the state directory cannot be written, or made. Then an owner
-  /// only reads. It is nil if it can be written. Cost: a small file; access(2), and one for each
-  /// directory that is missing.
+  /// only reads. It is nil if it can be written. Cost: fstab(5) is read; two stat(2), of units, for
+  /// the home and each directory above it; one for the state directory, and for each above it while
+  /// they are missing; access(2).
   public var stateObstacle: EngineError? {
     if let awaitedMount {
       return EngineError(

@@ -25,6 +25,21 @@ import Testing
     #expect(MountInformation.unitName("/.é") == "\\x2e\\xc3\\xa9.mount")
   }
 
+  @Test("a unit that is masked mounts nothing, whatever another directory has")
+  func masked() throws {
+    try withSandbox { sandbox in
+      let root = sandbox.root
+      sandbox.shell(
+        """
+        cd $C/..; mkdir first second; ln -s /dev/null first/a.mount; touch first/b.mount
+        for name in a b c; do echo '[Mount]' > second/$name.mount; done
+        """)
+      let directories = ["\(root)/first", "\(root)/second"]
+      let found = ["/a", "/b", "/c", "/d"].filter { MountInformation.hasUnit($0, in: directories) }
+      #expect(found == ["/c"])
+    }
+  }
+
   @Test("a home is awaited at, or below, an empty directory where nothing is mounted")
   func awaited() throws {
     try withSandbox { sandbox in
