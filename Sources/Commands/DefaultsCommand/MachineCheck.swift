@@ -18,7 +18,8 @@ struct MachineCheck {
     let directories = Self.directories(in: machine)
     let fragments = directories.filter { layout.domain(ofFragments: $0, in: .anyUser) != nil }
     for name in directories where !fragments.contains(name) && !Self.known.contains(name) {
-      let hint = NearName.find(name, among: Self.known).map { "; is \($0) meant?" } ?? ""
+      let near = NearName.find(name.lowercased(), among: Self.known)
+      let hint = near.map { "; is \($0) meant?" } ?? ""
       complain("\(machine)/\(name)", "nothing in a directory of this name counts\(hint)")
     }
     check(machine, .anyUser, fragments, for: nil)

@@ -141,7 +141,7 @@ import Testing
       let outcome = sandbox.shell(
         """
         exec 2>&1; S=$PREFSFS_SYSTEM_DIR; list='<plist><dict/></plist>'
-        mkdir -p $S/manged $S/managed/root $S/managed/no-such-user $S/managed/open.d
+        mkdir -p $S/manged $S/SCHEMA $S/managed/root $S/managed/no-such-user $S/managed/open.d
         for name in com.a.PLIST managed/NSGlobalDomain.plist managed/closed.plist managed/open.plist \\
           managed/root/own.plist managed/root/com.b.plist managed/open.d/5.plist x.mobileconfig \\
           managed/p.mobileconfig com.c.plist; do
@@ -153,6 +153,7 @@ import Testing
         """)
       #expect(
         outcome.output.replacing(sandbox.system, with: "S") == """
+          S/SCHEMA: nothing in a directory of this name counts; is schemas meant?
           S/manged: nothing in a directory of this name counts; is managed meant?
           S/com.c.plist: users cannot read it (mode 600), so it does not count; chmod a+rX
           S/x.mobileconfig: it does not count: profiles lie in managed, or in the directory of a user there
