@@ -375,7 +375,7 @@ package struct DeclarationPlan: Sendable {
     where before.base == nil && !old.contains(container) {
       guard !declared.contains(where: { $0.isPart(of: container) }) else { continue }
       ledger.before[container] = nil
-      let part = givenBack.first { $0.key.isPart(of: container) }
+      let part = givenBack.filter { $0.key.isPart(of: container) }.min { $0.key < $1.key }
       let key = recorded(container, in: before.place)
       guard let outcome = part?.value, let planned = keys[key],
         [nil, [:]].contains(planned.value?.part(container.members))
