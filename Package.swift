@@ -270,7 +270,7 @@ let package = Package(
       ] + model),
     tests(
       "Capabilities/PreferenceEffectsTests",
-      ["PreferenceEffects", "StoreAccess", "Support"] + model),
+      ["PreferenceEffects", "PreferenceSearch", "StoreAccess", "Support"] + model),
     tests("Client/PreferenceSearchTests", ["PreferenceModel", "PreferenceSearch", "PropertyList"]),
     tests(
       "Owner/PreferenceEngineTests",

@@ -35,9 +35,9 @@ public enum EffectRules {
     Location($0, EffectRule.domain)
   }
 
-  /// Whether a change may change the rules.
+  /// Whether a change may change the rules. Where the domain is locked, other rules count.
   public static func areChanged(by changeset: Changeset) -> Bool {
-    changeset.concerns { $0.domain == EffectRule.domain && locations.contains($0) }
+    changeset.concerns { locations.contains($0) || DomainLocks.locations.contains($0) }
   }
 
   /// Reads all rules, by name; of several of one name the first place's counts. A list that cannot
@@ -50,7 +50,7 @@ public enum EffectRules {
     var entries: [String: Entry] = [:]
     var isComplete = true
     let general = layout.isUsersOwn ? nil : "rules count only in the user's own store"
-    for location in locations {
+    for location in try places.counting(locations, in: EffectRule.domain) {
       var names: [Key] = []
       do throws(EngineError) {
         names = try places.keys(at: location)

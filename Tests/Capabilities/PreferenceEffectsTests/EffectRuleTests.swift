@@ -1,5 +1,8 @@
 import PreferenceModel
+import PreferenceSearch
 import PropertyList
+import StoreAccess
+import SystemCalls
 import Testing
 
 @testable import PreferenceEffects
@@ -142,5 +145,25 @@ import Testing
     #expect(root["e"] == ["K": "NULL"])
     #expect(input.lines == "d A\nd B\nd new%0Aline\ne K\n")
     #expect(try Document.read(EffectInput([], [:]).document).value == [:])
+  }
+
+  @Test("in a locked domain none of the user's rules count")
+  func locked() throws {
+    let places = MemoryPlaces()
+    let layout = StoreLayout(
+      userDirectory: "/nowhere/user", systemDirectory: "/nowhere/etc",
+      stateDirectory: "/nowhere/state", hostIdentifier: "H", userName: "ada")
+    func set(_ place: Place, _ domain: DomainName, _ key: Key, _ value: Value) throws {
+      let changeset = try places.apply(
+        [.edit(Location(place, domain), .set(key, value, .unknown))], by: Author.unique())
+      #expect(EffectRules.areChanged(by: changeset))
+    }
+    for place in [Place.host, .user, .managed, .anyUser] {
+      try set(place, EffectRule.domain, Key(place.rawValue), ["Keys": "d/*", "Run": "make"])
+    }
+    let names = { try EffectRules.read(places, layout).entries.map(\.name) }
+    #expect(try names() == ["any-user", "host", "managed", "user"])
+    try set(.managed, .settings, DomainLocks.key, ["prefsfs.effects"])
+    #expect(try names() == ["any-user", "managed"])
   }
 }
