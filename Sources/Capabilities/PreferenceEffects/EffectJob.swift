@@ -61,17 +61,22 @@ public struct EffectJob: Sendable {
     var written: [Digest]?
     do throws(EffectProblem) {
       written = try write(file, layout, &report)
-      try command(file, &report, log)
+      try command(file, &report, written, log)
     } catch {
       report["problem"] = .string(error.sentence)
     }
     let problem = report["problem"]?.string
-    try note(file) { known in
-      known.last = report
-      known.file = written ?? known.file
-      if problem == nil { known.done = digests }
-    }
+    try note(file) { end(&$0, report, written) }
     return problem
+  }
+
+  /// Changes what is known of the rule to how that went.
+  private func end(
+    _ known: inout EffectState.Rule, _ report: ValueDictionary, _ written: [Digest]?
+  ) {
+    known.last = report
+    known.file = written ?? known.file
+    if report["problem"] == nil { known.done = digests }
   }
 
   /// Changes what is known of the rule, durably.
@@ -110,11 +115,17 @@ public struct EffectJob: Sendable {
   }
 
   private func command(
-    _ file: EffectStateFile, _ report: inout ValueDictionary,
+    _ file: EffectStateFile, _ report: inout ValueDictionary, _ written: [Digest]?,
     _ log: @Sendable (LogLine) -> Void
   ) throws(EffectProblem) {
     guard let command = rule.command else { return }
-    try EffectProblem.wrapping(Self.unsaved) { () throws(EngineError) in try file.checkRoom() }
+    var success = report
+    (success["end"], success["milliseconds"]) = ("status 0", .integer(WideInteger(Int64.max)))
+    try EffectProblem.wrapping(Self.unsaved) { () throws(EngineError) in
+      try file.checkRoom {
+        end(&$0.rules[rule.name, default: EffectState.Rule()], success, written)
+      }
+    }
     let input = EffectInput(changes, values)
     let variables = ["PREFS_EFFECT=\(rule.name)", "PREFS_CHANGED=\(input.lines)"]
     let outcome = try EffectProblem.wrapping("the command could not be started") {

@@ -46,8 +46,7 @@ public struct EffectStateFile: Sendable {
     let lock = try lock("state.lock")
     defer { lock.unlock() }
     let old = try read()
-    var state = old ?? EffectState()
-    body(&state)
+    let state = changed(old, body)
     if state == old { return state }
     try EngineError.wrapping { () throws(SystemError) in
       try Files.replaceDurably(path, with: state.bytes(host: host), by: path + ".new")
@@ -55,16 +54,21 @@ public struct EffectStateFile: Sendable {
     return state
   }
 
-  /// Throws where there is no room to save the state again, as on a full disk. It writes a file of
-  /// that size, which need not reach the disk.
-  func checkRoom() throws(EngineError) {
+  private func changed(_ old: EffectState?, _ body: (inout EffectState) -> Void) -> EffectState {
+    var state = old ?? EffectState()
+    body(&state)
+    return state
+  }
+
+  /// Throws where there is no room for what `update` would save, as on a full disk. It writes a file
+  /// with that, which need not reach the disk.
+  func checkRoom(for body: (inout EffectState) -> Void) throws(EngineError) {
     let lock = try lock("state.lock")
     defer { lock.unlock() }
+    let state = changed(try read(), body)
     try EngineError.wrapping { () throws(SystemError) in
-      let size = Int(try Files.status(path)?.st_size ?? 0)
       defer { unlink(path + ".new") }
-      try Descriptor(opening: path + ".new", O_WRONLY | O_CREAT).write(
-        [UInt8](repeating: 0, count: size))
+      try Descriptor(opening: path + ".new", O_WRONLY | O_CREAT).write(state.bytes(host: host))
     }
   }
 

@@ -3,6 +3,7 @@ import PreferenceModel
 import PropertyList
 import StoreAccess
 import Support
+import Synchronization
 import SystemCalls
 import Testing
 
@@ -215,6 +216,27 @@ import Testing
       #expect(job.perform(file, layout(sandbox)) { _ in } == nil)
       #expect(sandbox.shell("cat $C/../runs").output == "run\n")
       #expect(try file.read()?.rules["r"]?.done == digests)
+    }
+  }
+
+  @Test("a command does not run where there is room for the state as it is, but not for the note")
+  func fullStateOfNewRule() throws {
+    try withSandbox { (sandbox: Sandbox) throws -> Void in
+      let file = EffectStateFile(directory: sandbox.state + "/effects", host: "HOST")
+      let line = "echo run >> \(sandbox.root)/runs"
+      let rule = try EffectRule("r", ["Keys": "d/*", "Run": .string(line)])
+      let values = (0..<1000).map { (EffectKey("d", Key("K\($0)")), Value.integer(1)) }
+      let known = Dictionary(uniqueKeysWithValues: values)
+      let digests = EffectValues("r", 1, known, key: try file.update().key)
+      let job = EffectJob(rule, digests, known, since: nil)
+      let writes = Atomic(0)
+      let problem = Interposition.with({ call in
+        guard call.name == "write" else { return .proceed }
+        let isRoom = writes.add(1, ordering: .relaxed).oldValue < 4
+        return isRoom ? .shorten(500) : .fail(.noSpace)
+      }) { job.perform(file, layout(sandbox)) { _ in } }
+      #expect(problem?.hasPrefix("its state cannot be saved: ") == true, "\(problem ?? "")")
+      #expect(sandbox.shell("cat $C/../runs").output.isEmpty)
     }
   }
 
