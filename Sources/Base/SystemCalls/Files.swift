@@ -81,6 +81,7 @@ public enum Files {
     while let part = rest.popFirst(), links.count < 40 {
       if part == "." { continue }
       if part == ".." {
+        if done.isEmpty { continue }
         done = parent(of: done) == "/" ? "" : parent(of: done)
         continue
       }
