@@ -238,6 +238,11 @@ struct CloudDirectory {
       try file.synchronize()
       self.marks.formUnion(marks)
       try Files.rename(temporary, to: "\(path)/\(ownName)")
+      // What is appended counts as sent, so the new file must not go in a crash. Some network file
+      // systems cannot synchronize a directory.
+      do throws(SystemError) {
+        try Files.synchronizeDirectory(path)
+      } catch  where error.errno == .invalidArgument {}
     } catch {
       try? Files.remove(temporary)
       throw error

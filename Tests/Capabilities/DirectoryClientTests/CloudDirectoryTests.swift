@@ -2,6 +2,7 @@ import Foundation
 import PreferenceCloud
 import PreferenceModel
 import PropertyList
+import SystemCalls
 import Testing
 
 @testable import DirectoryClient
@@ -94,6 +95,23 @@ import Testing
       try Self.copy(right, to: left.path)
       left.run()
       #expect(left.values[Self.key] == 5 && left.replacedValues == [])
+    }
+  }
+
+  @Test("the name of a new file is on the disk before its records count as sent")
+  func durableName() throws {
+    try withDirectory { path in
+      for (reason, isThere) in [(Errno.inputOutput, false), (.invalidArgument, true)] {
+        let host = TestHost(path, "left")
+        Interposition.with({
+          $0.name == "fsync" && $0.path == path ? .fail(reason) : .proceed
+        }) {
+          host.set(Self.key, 1)
+          host.run()
+        }
+        #expect(host.machine.state.pending.isEmpty == isThere, "\(reason)")
+        #expect((host.error == nil) == isThere, "\(reason)")
+      }
     }
   }
 
