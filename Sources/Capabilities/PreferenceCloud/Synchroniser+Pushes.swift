@@ -47,8 +47,21 @@ extension Synchroniser {
       bytes += size
       batch.append(next)
     }
-    if isFirst || !isFull { pushed += batch }
+    if isFirst || !isFull { send(batch) }
     return !isFull
+  }
+
+  /// Adds to the push what is sent with it. Only then do the stamps count as sent: other hosts may
+  /// know of them.
+  private mutating func send(_ batch: [Push]) {
+    pushed += batch
+    for push in batch {
+      guard var pending = state.pending[push.key], pending.sent.last != pending.stamp else {
+        continue
+      }
+      pending.sent = pending.sent.suffix(CloudState.Pending.mostSent - 1) + [pending.stamp]
+      hold(push.key, pending)
+    }
   }
 
   // MARK: - A connection after the first one

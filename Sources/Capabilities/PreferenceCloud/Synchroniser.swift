@@ -233,8 +233,9 @@ public struct Synchroniser: Sendable {
   }
 
   /// Cuts what this host's clock made while it was far ahead of the server's: it must not win every
-  /// conflict. What is pending counts from when it was set by the server's clock, if this host's is
-  /// as far ahead as it was then; otherwise from now on.
+  /// conflict. What is pending counts from when it was set by the server's clock, where its stamp is
+  /// still more than a minute ahead of that, and this host's clock is as far ahead as it was then;
+  /// otherwise from now on.
   private mutating func heal(server: Int64, _ lead: Int64?) -> [Action] {
     let (ahead, overflow) = state.clock.latest.milliseconds.subtractingReportingOverflow(server)
     guard !overflow, ahead > HybridClock.largestLead else { return [] }
@@ -297,10 +298,6 @@ public struct Synchroniser: Sendable {
     }
     if let last = known?.record.stamp, pending.stamp <= last {
       pending.stamp = last.next(by: pending.stamp.host)
-      hold(key, pending)
-    }
-    if pending.sent.last != pending.stamp {
-      pending.sent = pending.sent.suffix(CloudState.Pending.mostSent - 1) + [pending.stamp]
       hold(key, pending)
     }
     let record = CloudRecord(

@@ -196,6 +196,21 @@ import Testing
     #expect(machine.state.replacedValues.map(\.value) == ["second"])
   }
 
+  @Test("of changes that are too large for one push, only those that are pushed count as sent")
+  func partOfPush() {
+    var machine = Self.connected()
+    _ = machine.handle(.disconnected, wall: 2)
+    let (first, second) = (CloudKey("d", "First"), CloudKey("d", "Second"))
+    for key in [first, second] {
+      _ = machine.handle(.set([key: .data([UInt8](repeating: 7, count: 700_000))]), wall: 3)
+    }
+    _ = machine.handle(.connected, wall: 4)
+    let actions = machine.handle(.listed([:], revision: 5, account: "a"), wall: 4)
+    #expect(Self.pushes(actions).map(\.key) == [first])
+    let sent = [first, second].map { machine.state.pending[$0]?.sent.count }
+    #expect(sent == [1, 0])
+  }
+
   @Test("a first connection that finds a later removal removes the local value, and logs it")
   func firstRemoval() {
     var machine = Synchroniser(CloudState(host: "here"))
