@@ -127,8 +127,11 @@ import Testing
     #expect(state.screen.contains("\n \(line)\n removed; u takes it back"))
     #expect(state.type("y") == [.copy(line)] && state.printed == [line])
     #expect(state.type("u") == [.undo(change)])
-    _ = state.handle(.made(nil, line: "", message: "taken back"))
-    #expect(state.shownLine == nil)
+    _ = state.handle(.refused("refused: the store does not answer"))
+    // It is not taken back, so it is still the last one.
+    #expect(state.type("u") == [.undo(change)])
+    _ = state.handle(.undone(change, .made(nil, line: "", message: "taken back")))
+    #expect(state.shownLine == nil && state.type("u").isEmpty)
   }
 
   @Test("an answer that is not waited for any more changes nothing")

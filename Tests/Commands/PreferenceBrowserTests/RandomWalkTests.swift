@@ -72,9 +72,10 @@ import Testing
       kind: kinds.randomElement(using: &numbers) ?? .string, rule: "a rule",
       choices: Bool.random(using: &numbers) ? [] : [.init(value: 1, text: "1")])
     let step = OwnChange.Step(location: subject.location, before: nil, after: 1)
+    let change = OwnChange(id: id, steps: [step])
     return [
-      .opened(subject), .refused("no"), .history(id, [(1, "a change")]),
-      .made(OwnChange(id: id, steps: [step]), line: "defaults write", message: "set"),
+      .undone(change, .refused("it has changed since")), .opened(subject), .refused("no"),
+      .history(id, [(1, "a change")]), .made(change, line: "defaults write", message: "set"),
       .exported("text", message: "printed"), .viewed(id, "a\nb"),
     ].randomElement(using: &numbers) ?? .refused("no")
   }

@@ -193,8 +193,14 @@ struct PlainSession {
   }
 
   private mutating func undo() throws(EngineError) {
-    guard let last = changes.popLast() else { return say("nothing was changed here yet") }
-    try change { store throws(EngineError) in try store.undo(last) }
+    guard let last = changes.last else { return say("nothing was changed here yet") }
+    do throws(EngineError) {
+      try change { store throws(EngineError) in try store.undo(last) }
+    } catch {
+      if error.reason == .changedMeanwhile { changes.removeLast() }
+      throw error
+    }
+    changes.removeLast()
   }
 
   private func export(_ name: String, _ numbers: String) throws(EngineError) {

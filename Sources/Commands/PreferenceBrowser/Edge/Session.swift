@@ -146,7 +146,14 @@ final class Session {
     case .copyKey(let id, let new):
       let isShown = state.revealed[id] != nil
       ask { () throws(EngineError) in try store.copy(id, to: new, isShown: isShown) }
-    case .undo(let change): ask { () throws(EngineError) in try store.undo(change) }
+    case .undo(let change):
+      ask { () throws(EngineError) in
+        do throws(EngineError) {
+          return .undone(change, try store.undo(change))
+        } catch  where error.reason == .changedMeanwhile {
+          return .undone(change, Self.refusal(error))
+        }
+      }
     case .undoNumber(let id, let number):
       ask { () throws(EngineError) in try store.undo(number, of: id) }
     case .askHistory(let id):
@@ -173,9 +180,13 @@ final class Session {
       do throws(EngineError) {
         inbox.add(try body())
       } catch {
-        inbox.add(.refused("refused: \(error)".printable()))
+        inbox.add(Self.refusal(error))
       }
     }
+  }
+
+  private static func refusal(_ error: EngineError) -> Event {
+    .refused("refused: \(error)".printable())
   }
 
   private func set(_ subject: Subject, _ value: Value) {

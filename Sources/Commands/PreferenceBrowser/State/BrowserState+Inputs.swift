@@ -166,7 +166,7 @@ extension BrowserState {
 
   private mutating func undoLast() -> [Effect] {
     guard mayChange() else { return [] }
-    guard let last = changes.popLast() else {
+    guard let last = changes.last else {
       message = ("nothing was changed here yet; U takes back older changes", true)
       return []
     }

@@ -118,6 +118,9 @@ struct BrowserState: Sendable {
         state.mode = state.home
         return []
       }
+    case .undone(let change, let event):
+      if let index = changes.lastIndex(of: change) { changes.remove(at: index) }
+      return answer(event)
     case .history(let id, let items):
       return resume { state in
         let items = items.map { Menu.Item(text: $0.text, action: .undo(id, $0.number)) }

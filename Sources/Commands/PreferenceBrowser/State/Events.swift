@@ -22,6 +22,8 @@ enum Event: Sendable {
   case refused(String)
   /// A change was made.
   case made(OwnChange?, line: String, message: String)
+  /// A change that was made here is taken back, or cannot be any more; and what is to be said of it.
+  indirect case undone(OwnChange, Event)
   case history(EntryID, [(number: UInt64, text: String)])
   /// The whole text of a value, of several lines.
   case viewed(EntryID, String)
