@@ -223,6 +223,21 @@ import Testing
     #expect(state.screen.contains("\n copy to: com.example.term Tab Style "))
   }
 
+  @Test(
+    "the names of a copy",
+    arguments: [
+      ("-g K", EntryID(.global, "K")), ("Apple Global Domain My Key", EntryID(.global, "My Key")),
+      ("My App Big Font", EntryID("My App", "Big Font")), ("My Font", EntryID("My", "Font")),
+      (" d.plist K", EntryID("d", "K")),
+    ])
+  func copyNames(_ line: String, _ new: EntryID) {
+    let id = EntryID("My App", "Font")
+    var state = Example.state(entries: [Entry(id, value: "1", source: "user", marks: [.set])])
+    state.type(.key(.tab), .text("c"), .control("u"))
+    state.type(line)
+    #expect(state.type(.key(.enter)) == [.copyKey(id, new)])
+  }
+
   @Test("a question")
   func question() {
     let entry = Entry(Example.width, value: "8", source: "user", marks: [.set, .required])

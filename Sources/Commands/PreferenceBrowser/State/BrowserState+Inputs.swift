@@ -156,12 +156,18 @@ extension BrowserState {
 
   /// Copies a key to the name that was typed.
   private mutating func copy(_ editing: Editing) -> [Effect] {
-    let words = editing.line.text.split(separator: " ", maxSplits: 1).map(String.init)
-    guard words.count == 2 else {
+    let text = editing.line.text.drop { $0 == " " }
+    // Only a domain that is known may have blanks in its name.
+    let domains = Set(table.all.map(\.id.domain.string)).union(["Apple Global Domain"])
+    let known = domains.filter { text.hasPrefix($0 + " ") }.max { $0.count < $1.count }
+    let name = known ?? String(text.prefix { $0 != " " })
+    let key = text.dropFirst(name.count + 1)
+    guard !key.isEmpty else {
       message = ("refused: type a domain, a blank and a key", true)
       return []
     }
-    return wait(for: .copyKey(editing.subject.id, EntryID(DomainName(words[0]), Key(words[1]))))
+    let new = EntryID(DomainName(named: name), Key(String(key)))
+    return wait(for: .copyKey(editing.subject.id, new))
   }
 
   private mutating func undoLast() -> [Effect] {
