@@ -87,6 +87,25 @@ import Testing
     #expect(state.table.count == 0)
   }
 
+  @Test("a change behind what a row shows is one; a row that was not read yet has not changed")
+  func changedBehind() {
+    func entry(_ end: String) -> Entry {
+      let text = String(repeating: "x", count: 600) + end
+      return Entry(
+        Example.width, value: ValueLine.short(.string(text)), whole: .string(text), source: "user",
+        marks: [.set])
+    }
+    var state = BrowserState(Grid.Size(rows: 24, columns: 80))
+    state.type("@changed")
+    _ = state.handle(.changed([entry("a")], gone: []))
+    _ = state.handle(.found(Example.entries.filter { $0.id != Example.width }))
+    _ = state.handle(.loaded)
+    _ = state.handle(.changed([entry("a")], gone: []))
+    #expect(state.table.count == 0)
+    _ = state.handle(.changed([entry("b")], gone: []))
+    #expect(state.table.count == 1)
+  }
+
   @Test("the cursor stays on its key while others come and go")
   func live() {
     var state = Example.state()

@@ -229,7 +229,7 @@ struct BrowserState: Sendable {
   }
 
   private mutating func change(_ entries: [Entry], _ gone: [EntryID]) -> [Effect] {
-    table.noteChanges(in: entries)
+    table.noteChanges(in: entries, isLoaded: isLoaded)
     table.merge(entries, removing: gone)
     marked.subtract(gone)
     for id in gone { revealed[id] = nil }

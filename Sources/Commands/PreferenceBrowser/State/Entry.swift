@@ -40,6 +40,8 @@ struct Entry: Equatable, Sendable {
   let id: EntryID
   /// The value on one line, cut; of a secret a mask; empty if there is none.
   let value: String
+  /// The hash of the whole value, also of a secret.
+  let hash: UInt64
   /// Where the value is from, e.g. `user`; `schema` if only a schema has the key.
   let source: String
   /// What may stand there, e.g. `1 to 16`; may be empty.
@@ -64,10 +66,12 @@ struct Entry: Equatable, Sendable {
   /// - Parameters:
   ///   - texts: what is searched beside names and value.
   ///   - value: as it is searched, unless it is a secret.
+  ///   - whole: the value itself; nil if the text of it is all.
   init(
-    _ id: EntryID, value: String, source: String, note: String = "", texts: String = "",
-    marks: Marks
+    _ id: EntryID, value: String, whole: Value? = nil, source: String, note: String = "",
+    texts: String = "", marks: Marks
   ) {
+    hash = ValueLine.hash(of: whole ?? .string(value))
     (self.id, self.value, self.source, self.note) = (id, value, source, note)
     self.marks = marks
     var (bytes, ends): ([UInt8], [Int32]) = ([], [])

@@ -90,9 +90,10 @@ struct EntryTable: Sendable {
 
   /// Has `merge` mark those of the rows as changed that are new, or have another value than before:
   /// one that inherits may be read again, and be the same.
-  mutating func noteChanges(in new: [Entry]) {
+  /// - Parameter isLoaded: whether all rows are there. If not, one that is missing may be as it was.
+  mutating func noteChanges(in new: [Entry], isLoaded: Bool = true) {
     let changed = new.filter { entry in
-      self[entry.id].map { $0.value != entry.value || $0.source != entry.source } ?? true
+      self[entry.id].map { $0.hash != entry.hash || $0.source != entry.source } ?? isLoaded
     }
     given[.changed, default: []].formUnion(changed.map(\.id))
   }

@@ -21,6 +21,15 @@ enum ValueLine {
     }
   }
 
+  /// The hash of a value. Cost: O(the value).
+  static func hash(of value: Value) -> UInt64 {
+    switch value {
+    case .string(let text): StableHash.of(text.utf8)
+    case .data(let bytes): StableHash.of(bytes)
+    default: StableHash.of(Document.binary(value))
+    }
+  }
+
   private static func printable(_ bytes: some Collection<UInt8>) -> String {
     var text = String(decoding: bytes, as: UTF8.self)
     // The last character may be cut.

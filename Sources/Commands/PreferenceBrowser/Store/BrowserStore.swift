@@ -136,7 +136,8 @@ final class BrowserStore: Sendable {
     }
     if schema?.isRequired == true { marks.insert(.required) }
     return Entry(
-      id, value: text, source: found?.location.source(seenFrom: id.domain) ?? "schema",
+      id, value: text, whole: found?.value,
+      source: found?.location.source(seenFrom: id.domain) ?? "schema",
       note: schema.map(Self.note) ?? "", texts: schema.map(Self.texts) ?? "", marks: marks)
   }
 
