@@ -68,11 +68,13 @@ package enum Browser {
   /// - Returns: the exit status: 0; 1 if the preferences cannot be read; 128 and a signal's number
   ///   that has ended it.
   package static func run(_ options: BrowserOptions) -> Int32 {
+    var options = options
+    if !Terminal.canShow() { options.isPlain = true }
     do throws(EngineError) {
       let store = try BrowserStore(options)
       // From here on threads of their own ask file systems, and may wait.
       CallWatch.end()
-      if options.isPlain || !Terminal.canShow() { return PlainSession(store).run() }
+      if options.isPlain { return PlainSession(store).run() }
       return try EngineError.wrapping { () throws(SystemError) in try Session(store).run() }
     } catch {
       write("prefs: could not show the preferences: \(error)".printable() + "\n", to: 2)

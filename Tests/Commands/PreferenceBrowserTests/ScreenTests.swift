@@ -196,6 +196,19 @@ import Testing
     #expect(state.type(.key(.escape)).isEmpty && state.mode == .list)
   }
 
+  @Test("rows of a value that is read are as wide as the screen, whatever its characters take")
+  func rowsOfReading() {
+    func rows(_ text: String, isASCII: Bool = false) -> [String] {
+      Menu(reading: text, of: "K", columns: 40, isASCII: isASCII).items.map(\.text)
+    }
+    let accents = String(repeating: "é", count: 20)
+    #expect(rows(accents) == [accents])
+    // Each is \u{E9} there.
+    #expect(rows(accents, isASCII: true).map(\.count) == [6, 6, 6, 2])
+    let mixed = String(repeating: "x", count: 34) + "日日"
+    #expect(rows(mixed) == [String(mixed.dropLast()), "日"] && rows("\n") == ["", ""])
+  }
+
   @Test("a value that is cut says how the whole one is shown")
   func cutValue() {
     var state = Example.state()

@@ -162,7 +162,8 @@ import Testing
     #expect(try text("A") == "[\n  \"x\",\n  1\n]")
     #expect(try text("D") == "00ff")
     #expect(try text("Big").hasSuffix("xx\n... and 1048576 more bytes"))
-    #expect(throws: EngineError.self) { try text("Password") }
+    let refusal = #expect(throws: EngineError.self) { try text("Password") }
+    #expect(refusal?.sentence == "it is a secret; r shows it")
     #expect(throws: EngineError.self) { try text("Missing") }
     #expect(try text("Password", isShown: true) == "hunter2")
   }

@@ -129,7 +129,8 @@ struct BrowserState: Sendable {
       }
     case .viewed(let id, let text):
       return resume { state in
-        state.mode = .menu(Menu(reading: text, of: id.key, columns: state.size.columns))
+        let (columns, isASCII) = (state.size.columns, state.isASCII)
+        state.mode = .menu(Menu(reading: text, of: id.key, columns: columns, isASCII: isASCII))
         return []
       }
     case .exported(let text, let sentence):

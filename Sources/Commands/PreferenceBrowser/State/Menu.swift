@@ -30,16 +30,21 @@ struct Menu: Equatable, Sendable {
   }
 
   /// A value's text to be read. What is longer than a row is in several. Cost: O(text).
-  init(reading text: String, of key: Key, columns: Int) {
+  init(reading text: String, of key: Key, columns: Int, isASCII: Bool) {
     var items: [Item] = []
     for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
-      var rest = line.description.printable()[...]
-      // A character takes two columns at most.
-      let room = max(rest.utf8.allSatisfy { $0 < 0x80 } ? columns - 4 : columns / 2 - 2, 1)
-      repeat {
-        items.append(Item(text: String(rest.prefix(room)), action: .none))
-        rest = rest.dropFirst(room)
-      } while !rest.isEmpty
+      var (row, room) = ("", columns - 4)
+      for character in line.description.printable() {
+        let width =
+          character.isASCII ? 1 : Width.columns(of: String(character), isASCII: isASCII)
+        if width > room, !row.isEmpty {
+          items.append(Item(text: row, action: .none))
+          (row, room) = ("", columns - 4)
+        }
+        row.append(character)
+        room -= width
+      }
+      items.append(Item(text: row, action: .none))
     }
     self.init("\(key)", items)
   }

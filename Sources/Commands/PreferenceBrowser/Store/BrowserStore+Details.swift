@@ -92,7 +92,8 @@ extension BrowserStore {
   func value(of id: EntryID, isShown: Bool) throws(EngineError) -> Value {
     let value = try find(id)?.value
     if let value, isShown || !Secrecy(places).hides(value, of: id, schemaKey(id)) { return value }
-    let reason = value == nil ? "it is not set" : "it is a secret; r shows it"
+    let command = options.isPlain ? "reveal NUMBER" : "r"
+    let reason = value == nil ? "it is not set" : "it is a secret; \(command) shows it"
     throw EngineError(.noSuchKey, domain: id.domain, key: id.key, reason)
   }
 
