@@ -77,15 +77,16 @@ import Testing
   func gitOps() throws {
     let script = try #require(try Self.blocks("sh").dropFirst().first)
     let units = try Self.blocks("ini")
-    #expect(units.count == 2)
+    try #require(units.count == 3)
     try withSandbox { sandbox in
       let files = [
         ("declare", script.replacing("/var/lib/preferences", with: sandbox.root + "/clone")),
-        ("declare-preferences.service", units.first ?? ""),
-        ("declare-preferences.timer", units.last ?? ""),
+        ("prefsfs-deadlines.service", units[0]), ("declare-preferences.service", units[1]),
+        ("declare-preferences.timer", units[2]),
       ]
       for (name, text) in files {
         let text = text.replacing("/usr/local/sbin/declare-preferences", with: "/bin/true")
+          .replacing("/usr/local/bin/prefsd", with: "/bin/true")
         try (text + "\n").write(
           toFile: "\(sandbox.root)/\(name)", atomically: true, encoding: .utf8)
       }
@@ -101,7 +102,7 @@ import Testing
         defaults read --effective e
         git -C origin rm -q managed/a.json; commit; echo broken > origin/any-user/b.json; commit
         defaults read --effective e
-        systemd-analyze verify $PWD/declare-preferences.service $PWD/declare-preferences.timer
+        systemd-analyze verify $PWD/*.service $PWD/*.timer
         """)
       #expect(
         outcome.output == """
