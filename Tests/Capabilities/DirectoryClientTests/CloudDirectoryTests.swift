@@ -102,12 +102,14 @@ import Testing
   func durableName() throws {
     try withDirectory { path in
       for (reason, isThere) in [(Errno.inputOutput, false), (.invalidArgument, true)] {
-        let host = TestHost(path, "left")
-        Interposition.with({
+        // A machine makes its file when it begins.
+        let host = Interposition.with({
           $0.name == "fsync" && $0.path == path ? .fail(reason) : .proceed
         }) {
+          let host = TestHost(path, "left")
           host.set(Self.key, 1)
           host.run()
+          return host
         }
         #expect(host.machine.state.pending.isEmpty == isThere, "\(reason)")
         #expect((host.error == nil) == isThere, "\(reason)")
