@@ -19,8 +19,11 @@ final class ValueReader {
   private var lastFound: LastLookup?
   /// Bytes of all texts that are cached in files (`KeyFile.cachedText`).
   private var cachedBytes = 0
-  /// The values of which getattr told the kernel the size.
-  var told = ToldValues()
+  /// What the file showed of which the kernel was told the size last, a value or the text of an
+  /// editor, and when that counts no more: see `pageText`.
+  private var told: (node: NodeID, value: Resolution?, edited: [UInt8], end: Instant)?
+  /// Milliseconds for which a size that the kernel was told counts.
+  var sizePatience: Int64 = 5
 
   /// What a look-up of the engine found, and the engine's generation before it.
   private struct LastLookup {
@@ -157,30 +160,33 @@ final class ValueReader {
 
   // MARK: - Texts
 
-  /// Notes that the kernel is told how long the node's text is, in an answer to getattr.
+  /// Notes that getattr tells the kernel how long the text of a key's file is.
   func note(told node: Node, size: Int) {
-    guard size <= ToldValues.most, let file = node.keyFile else { return }
-    if let editor = file.editor { return told.note(node.id, .text(editor.text)) }
-    if let value = try? resolve(file.path) { told.note(node.id, .value(value)) }
+    // A longer text is read in several pages, which may be of several texts.
+    guard size <= 4096, let file = node.keyFile else { return }
+    let value = file.editor == nil ? try? resolve(file.path) : nil
+    let end = Instant.now.advanced(milliseconds: sizePatience)
+    told = (node.id, value, file.editor?.text ?? [], end)
   }
 
-  /// Forgets what the kernel was told of the node: an answer has another size.
-  func forgetTold(_ node: Node) { told.note(node.id, nil) }
-
-  /// Forgets what the kernel was told: a change is made through the tree.
-  func forgetTold() { told.removeAll() }
+  /// Forgets what the kernel was told: it has another size, or knows of the change.
+  /// - Parameter node: the node; nil means any.
+  func forgetTold(_ node: Node? = nil) { if node == nil || told?.node == node?.id { told = nil } }
 
   /// Returns the text of which a page is asked for, and whether it is an older one than the file
-  /// shows now, whose page must be dropped when it was read: see `ToldValues`.
+  /// shows now. The kernel must drop the page of that once it was read.
+  ///
+  /// A read(2) that finds nothing in the cache asks for the size, and then for a page. Where another
+  /// program sets the key in between, the kernel would show as much of the new text as the old one
+  /// had bytes, or fill it up with zeros. So the page is the one of the text that has the size. That
+  /// counts for some milliseconds, as a mapping and sendfile(2) ask for pages alone and must see
+  /// changes, and for one file, the last one: another one shows what it has.
   func pageText(_ node: Node) throws(TreeError) -> (text: [UInt8], isOld: Bool) {
     let shown = try shownText(node)
-    guard let known = told[node.id] else { return (shown, false) }
-    let old =
-      switch known {
-      case .value(let value): sourceText(value)
-      case .text(let text): text
-      }
-    if old.count != shown.count { return (old, true) }
+    if let told, told.node == node.id, Instant.now < told.end {
+      let text = told.value.map(sourceText) ?? told.edited
+      if text.count != shown.count { return (text, true) }
+    }
     forgetTold(node)
     return (shown, false)
   }

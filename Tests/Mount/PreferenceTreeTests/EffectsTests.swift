@@ -132,7 +132,7 @@ import Testing
     let key = try bench.key("K")
     let (short, long) = (Value.string("short"), Value.string(String(repeating: "x", count: 2000)))
     func read() throws -> Int { try bench.tree.read(key, at: 0, count: 4096).count }
-    bench.tree.values.told.patience = 60_000
+    bench.tree.values.sizePatience = 60_000
     // Told, changed by somebody else, and read: the old text, until the kernel asks for attributes.
     for (old, new) in [(short, long), (long, short)] {
       try bench.set("K", old)
@@ -150,12 +150,12 @@ import Testing
       #expect(try read() == size)
     }
     // A size counts for some milliseconds.
-    bench.tree.values.told.patience = 0
+    bench.tree.values.sizePatience = 0
     try bench.set("K", short)
     _ = try bench.tree.attributes(key)
     try bench.set("K", long)
     #expect(try read() == 2001)
-    bench.tree.values.told.patience = 60_000
+    bench.tree.values.sizePatience = 60_000
     // A change through the file itself: the kernel knows the new size.
     try bench.set("K", short)
     _ = try bench.tree.attributes(key)
