@@ -3,6 +3,7 @@ import CLinux
 import Glibc
 import PreferenceModel
 import PreferenceTree
+import StoreAccess
 import Synchronization
 import SystemCalls
 
@@ -22,7 +23,12 @@ import SystemCalls
 /// holds nothing but the standard descriptors, a wake-up and its own device, from which no request
 /// is read; and code on these threads must use no socket and no file of other threads.
 ///
-/// Threads: any may put. Locks: the workers', `entries`, `performing` and `log`, each for a look.
+/// While the loop holds a request in a directory, e.g. a look-up of a domain whose list hangs, the
+/// kernel has the directory locked. What needs that lock alone waits here and not in the kernel,
+/// where each look-up in the directory would wait behind it (`setHeld`).
+///
+/// Threads: any may put. Locks: the workers', `entries`, `performing`, `held` and `log`, each for a
+/// look.
 final class CacheInvalidator: Sendable {
   private enum Task {
     case effect(Effect)
@@ -97,6 +103,21 @@ final class CacheInvalidator: Sendable {
   private let settled: @Sendable (Settlement, UInt64) -> Void
 
   private let log = Mutex<SharedLog?>(nil)
+  /// The nodes of the requests that the loop holds.
+  private let held = Mutex<Set<NodeID>>([])
+
+  /// Tells which nodes the loop holds requests of.
+  func setHeld(_ nodes: Set<NodeID>) { held.withLock { $0 = nodes } }
+
+  /// Waits while the loop holds a request in the directory, as long as such a request may wait for a
+  /// list.
+  private func awaitHeldRequests(in directory: NodeID?) {
+    guard let directory else { return }
+    let end = Instant.now.advanced(milliseconds: ListReader.patience)
+    while held.withLock({ $0.contains(directory) }), !worker.isStopping, Instant.now < end {
+      Instant.sleep(microseconds: 2000)
+    }
+  }
 
   /// Has the thread note in the log, for a successor, what it does.
   func keepProgress(in log: SharedLog) { self.log.withLock { $0 = log } }
@@ -128,7 +149,9 @@ final class CacheInvalidator: Sendable {
     }
     try start(worker, "prefs-entries", session) { [self] task in
       switch task {
-      case .effect(let effect): perform(effect, session)
+      case .effect(let effect):
+        awaitHeldRequests(in: effect.directory)
+        perform(effect, session)
       case .settled(_, let version): settleEntries { $0.note(entries: version) }
       case .announced(let number): note(.announced, number)
       }
@@ -241,6 +264,15 @@ final class CacheInvalidator: Sendable {
 
 extension Effect {
   fileprivate var isOfEntry: Bool { if case .invalidateEntry = self { true } else { false } }
+
+  /// The directory that the kernel locks for it.
+  fileprivate var directory: NodeID? {
+    switch self {
+    case .invalidateEntry(let parent, _): parent
+    case .announce(let announcement): announcement.parent
+    default: nil
+    }
+  }
 }
 
 /// Up to which change the two threads of a `CacheInvalidator` have done what was put before entries

@@ -101,8 +101,13 @@ final class RequestGate {
     }
     waiting.append(Waiting(buffer, obstacle, now))
     buffer = fuse_buf()
-    if isRefusing { refuse(driver) }
+    if isRefusing { refuse(driver) } else { tellHeld(driver) }
     return true
+  }
+
+  /// Tells the invalidator of which nodes requests are held.
+  private func tellHeld(_ driver: Driver) {
+    driver.invalidator.setHeld(Set(waiting.compactMap { RequestHeader($0.buffer)?.node }))
   }
 
   /// Returns what the request must wait for, and has it read or made; nil means nothing.
@@ -209,6 +214,7 @@ final class RequestGate {
     let all = waiting
     waiting = []
     for var request in all { serve(&request, driver, now, hasRead: hasRead, answers) }
+    tellHeld(driver)
     lists.forget(isAwaited: waiting.contains { $0.obstacle == .lists })
   }
 
@@ -272,5 +278,6 @@ final class RequestGate {
     for var request in all {
       end(&request, request.obstacle == .owner ? .timedOut : .inputOutput, driver)
     }
+    tellHeld(driver)
   }
 }
