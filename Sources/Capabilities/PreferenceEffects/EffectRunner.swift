@@ -27,8 +27,8 @@ public enum EffectRunner {
   /// Milliseconds between SIGTERM and SIGKILL.
   private static let grace: Int64 = 5000
 
-  /// Runs a program with its arguments. What processes that it has left write later is read by a
-  /// thread of its own, or they would end at it.
+  /// Runs a program with its arguments. Processes that it leaves behind may write later: a thread
+  /// reads that, as they would get SIGPIPE otherwise.
   public static func run(
     _ words: [String], input: [UInt8], variables: [String], timeout: Double
   ) throws(SystemError) -> Outcome {
@@ -54,7 +54,7 @@ public enum EffectRunner {
     }
     // A pipe holds 64 KiB: one more time has all that the command itself has written.
     if isOpen { isOpen = read(reading.number, &outcome.output) }
-    // What is left of a command that came too late goes with it.
+    // A command that took too long is killed with the processes that it has started.
     if isLate { kill(-process, SIGKILL) }
     let (status, signal) = Child.waitForEnd(of: process)
     let end = status.map { "status \($0)" } ?? "signal \(signal)"

@@ -12,7 +12,7 @@ enum EffectTrust {
     return ends.lazy.compactMap(objection(onWayTo:)).first
   }
 
-  /// The same of a path that leads through no link, though it may be one.
+  /// As above, of a path on which only the end may be a link.
   private static func objection(onWayTo end: String) -> String? {
     var part = end
     while true {

@@ -193,8 +193,8 @@ public struct Surroundings: Sendable {
   }
 
   /// The mount point of the user's home, or of a directory above it, at which nothing is mounted yet:
-  /// an empty directory that fstab(5) or a unit of systemd names. What were made in it would be
-  /// hidden later. nil if there is none, or the store is another user's.
+  /// an empty directory that fstab(5) or a unit of systemd names. What is made in it is hidden once
+  /// something is mounted. nil if there is none, or the store is another user's.
   package var awaitedMount: String? {
     guard other == nil else { return nil }
     let planned = MountInformation.planned

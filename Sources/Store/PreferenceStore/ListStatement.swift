@@ -42,8 +42,8 @@ struct ListStatement: Equatable, Sendable {
   var owner: UInt64 = 0
   /// Of each owner, the last rewrite whose changes the list contains.
   var contains: [UInt64: UInt64] = [:]
-  /// Of each key that was changed, or removed, the rewrite that did it. Keys of which every owner
-  /// has seen that are missing.
+  /// Of each key that was changed, or removed, the rewrite that did it. A key is left out once every
+  /// owner has seen that rewrite.
   var changes: [Key: Rewrite] = [:]
   /// The names of the owners' machines.
   var hosts: [UInt64: String] = [:]

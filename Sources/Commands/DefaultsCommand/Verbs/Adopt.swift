@@ -162,7 +162,7 @@ struct Adopt {
     guard let declaration = ledger.declarations[name] else {
       throw EngineError(.noSuchKey, "there is no declaration \(name)")
     }
-    // If `--as` names the declaration, they need not be what it says. What they add would be set.
+    // With `--as`, the files may differ from the declaration. What they add would be set.
     let document = try Self.merged(indices.map { files[$0].document }, declaration.isMerged)
     guard document == declaration.document else {
       let paths = indices.map { files[$0].path }.joined(separator: ", ")

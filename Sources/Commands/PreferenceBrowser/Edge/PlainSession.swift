@@ -137,7 +137,7 @@ struct PlainSession {
   private mutating func showMore() {
     for (index, id) in listed.enumerated().dropFirst(shown).prefix(Self.page) {
       guard let entry = table[id] else { continue }
-      // One that is read aloud is not to hide those behind it.
+      // Where the screen is read aloud, a long value must not hide the next ones.
       let end = entry.value.count > Self.longest ? "..." : ""
       let value = entry.marks.contains(.set) ? entry.value.prefix(Self.longest) + end : "not set"
       let forced = entry.marks.contains(.forced) ? ", forced" : ""
